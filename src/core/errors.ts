@@ -1,0 +1,71 @@
+/**
+ * The stable codes of every error that agstate raises on purpose.
+ *
+ * Programs match on the code; the text of a message may change at any time.
+ */
+export const ERROR_CODES = [
+  "INVALID_VALUE",
+  "INVALID_NAME",
+  "INVALID_ARGUMENT",
+  "INVALID_REVISION",
+  "INVALID_PATH",
+  "LIMIT_EXCEEDED",
+  "AMBIGUOUS_REVISION",
+  "REVISION_NOT_FOUND",
+  "REF_NOT_FOUND",
+  "REF_EXISTS",
+  "REF_CONFLICT",
+  "PATH_NOT_FOUND",
+  "WORKFLOW_NOT_FOUND",
+  "WORKFLOW_EXISTS",
+  "STORE_NOT_FOUND",
+  "STORE_EXISTS",
+  "STORE_DAMAGED",
+  "STORE_MISMATCH",
+  "STORE_TOO_NEW",
+  "STORE_BUSY",
+  "STORE_FULL",
+  "STORE_READONLY",
+  "STORE_UNAVAILABLE",
+  "STORE_CLOSED",
+  "MISSING_OBJECT",
+  "CORRUPT_OBJECT",
+  "UNSUPPORTED_ENCODING",
+  "ERASED",
+  "INVALID_TRANSCRIPT",
+  "EXPORT_TARGET",
+  "INTERNAL",
+] as const;
+
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** What an error says about itself beyond its message, as plain JSON data. */
+export type ErrorDetails = Readonly<Record<string, unknown>>;
+
+/**
+ * The one error class of agstate.
+ *
+ * The message names the input, the limit and the remedy; `code` is stable;
+ * `details` holds the same facts as data; `cause` keeps what lay below.
+ */
+export class AgstateError extends Error {
+  override readonly name = "AgstateError";
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details: ErrorDetails = {},
+    options: { cause?: unknown } = {},
+  ) {
+    super(message, options);
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/** Whether the value is an error of agstate, optionally with one of the given codes. */
+export function isAgstateError(value: unknown, ...codes: ErrorCode[]): value is AgstateError {
+  return value instanceof AgstateError && (codes.length === 0 || codes.includes(value.code));
+}

@@ -1,0 +1,50 @@
+import { AgstateError } from "./errors.js";
+
+/**
+ * The limits that may be set at `openStore`. None of them takes part in how a
+ * value is mapped to objects: those constants are part of the format and stand
+ * in `objects/format.ts`.
+ */
+export interface Limits {
+  /** Largest state accepted, in bytes of canonical JSON. */
+  readonly stateMaxBytes: number;
+  /** Longest commit message, in bytes of UTF-8. */
+  readonly messageMaxBytes: number;
+  /** Size of the cache of decoded objects, in bytes. */
+  readonly cacheMaxBytes: number;
+  /** How long a write waits for other processes on the same store, in milliseconds. */
+  readonly busyTimeoutMs: number;
+}
+
+export const DEFAULT_LIMITS: Limits = {
+  stateMaxBytes: 512 * 1024 * 1024,
+  messageMaxBytes: 1024 * 1024,
+  cacheMaxBytes: 64 * 1024 * 1024,
+  busyTimeoutMs: 30_000,
+};
+
+/**
+ * Fills in the defaults for the limits that were not given.
+ *
+ * @throws AgstateError `INVALID_ARGUMENT` for a limit that is not a positive whole number.
+ */
+export function resolveLimits(given: Partial<Limits> = {}): Limits {
+  const limits = { ...DEFAULT_LIMITS };
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    if (!(name in DEFAULT_LIMITS)) {
+      throw new AgstateError("INVALID_ARGUMENT", `there is no limit called ${name}`, {
+        limit: name,
+      });
+    }
+    if (!Number.isSafeInteger(value) || value <= 0) {
+      throw new AgstateError(
+        "INVALID_ARGUMENT",
+        `limit ${name} is ${String(value)}; it must be a whole number above 0`,
+        { limit: name, value: String(value) },
+      );
+    }
+    limits[name as keyof Limits] = value;
+  }
+  return limits;
+}

@@ -1,0 +1,66 @@
+import { AgstateError } from "../../core/errors.js";
+import type { Storage } from "../port.js";
+
+/**
+ * Refuses every call that comes after `close`.
+ *
+ * Calls under way when `close` is called finish first; closing again waits for
+ * the same end and does nothing more.
+ *
+ * @throws AgstateError `STORE_CLOSED`, from every method but `close`
+ */
+export function closedGuard(storage: Storage): Storage {
+  let underWay = 0;
+  let idle: (() => void) | null = null;
+  let closing: Promise<void> | null = null;
+
+  async function guard<T>(method: string, call: () => Promise<T>): Promise<T> {
+    if (closing !== null) {
+      throw new AgstateError(
+        "STORE_CLOSED",
+        `${method} was called on a store that is closed; open it again with openStore`,
+        { method },
+      );
+    }
+    underWay++;
+    try {
+      return await call();
+    } finally {
+      underWay--;
+      if (underWay === 0) idle?.();
+    }
+  }
+
+  async function shut(): Promise<void> {
+    if (underWay > 0) {
+      await new Promise<void>((resolve) => {
+        idle = resolve;
+      });
+    }
+    await storage.close();
+  }
+
+  return {
+    write: (batch) => guard("write", () => storage.write(batch)),
+    readObjects: (w, ids) => guard("readObjects", () => storage.readObjects(w, ids)),
+    readCommits: (w, ids) => guard("readCommits", () => storage.readCommits(w, ids)),
+    readRefs: (w, pattern) => guard("readRefs", () => storage.readRefs(w, pattern)),
+    readReflog: (w, ref, options) => guard("readReflog", () => storage.readReflog(w, ref, options)),
+    readGraph: (w, ids, limit) => guard("readGraph", () => storage.readGraph(w, ids, limit)),
+    findIds: (w, prefix, limit) => guard("findIds", () => storage.findIds(w, prefix, limit)),
+    findExternal: (w, id) => guard("findExternal", () => storage.findExternal(w, id)),
+    readWorkflows: (options) => guard("readWorkflows", () => storage.readWorkflows(options)),
+    readWorkflow: (id) => guard("readWorkflow", () => storage.readWorkflow(id)),
+    scanObjects: (w, after, limit) =>
+      guard("scanObjects", () => storage.scanObjects(w, after, limit)),
+    scanCommits: (w, after, limit) =>
+      guard("scanCommits", () => storage.scanCommits(w, after, limit)),
+    checkStructure: () => guard("checkStructure", () => storage.checkStructure()),
+    usage: (w) => guard("usage", () => storage.usage(w)),
+    describe: () => guard("describe", () => storage.describe()),
+    close() {
+      closing ??= shut();
+      return closing;
+    },
+  };
+}

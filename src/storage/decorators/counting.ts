@@ -1,0 +1,125 @@
+import type { Storage, StoredObject } from "../port.js";
+
+type Method = keyof Storage;
+
+/** What went over the storage port since the start or the last `reset`. */
+export interface StorageCounts {
+  /** Calls by method; each is one round trip. `close` is not counted. */
+  readonly calls: Readonly<Record<Method, number>>;
+  readonly roundTrips: number;
+  /** Objects given to `write`, inlined ones and commits included. */
+  readonly objectsWritten: number;
+  readonly bytesWritten: number;
+  /** Objects and commits that reads and scans answered, inlined ones included. */
+  readonly objectsRead: number;
+  readonly bytesRead: number;
+}
+
+export interface CountingStorage {
+  readonly storage: Storage;
+  /** A snapshot of the counts. */
+  counts(): StorageCounts;
+  reset(): void;
+}
+
+const METHODS: readonly Method[] = [
+  "write",
+  "readObjects",
+  "readCommits",
+  "readRefs",
+  "readReflog",
+  "readGraph",
+  "findIds",
+  "findExternal",
+  "readWorkflows",
+  "readWorkflow",
+  "scanObjects",
+  "scanCommits",
+  "checkStructure",
+  "usage",
+  "describe",
+  "close",
+];
+
+function zeroCalls(): Record<Method, number> {
+  return Object.fromEntries(METHODS.map((m) => [m, 0])) as Record<Method, number>;
+}
+
+/** Counts round trips, objects and bytes, so that tests can hold the cost of an operation. */
+export function counting(storage: Storage): CountingStorage {
+  let calls = zeroCalls();
+  const moved = { objectsWritten: 0, bytesWritten: 0, objectsRead: 0, bytesRead: 0 };
+
+  type Sized = StoredObject | { body: Uint8Array; inline: readonly { body: Uint8Array }[] };
+
+  function tally(way: "Written" | "Read", items: readonly (Sized | undefined)[]): void {
+    for (const item of items) {
+      if (item === undefined) continue;
+      moved[`objects${way}`]++;
+      moved[`bytes${way}`] += "tombstone" in item ? item.tombstone.length : item.body.length;
+      if ("inline" in item) {
+        for (const inner of item.inline) {
+          moved[`objects${way}`]++;
+          moved[`bytes${way}`] += inner.body.length;
+        }
+      }
+    }
+  }
+
+  function call<T>(method: Method, run: () => Promise<T>): Promise<T> {
+    calls[method]++;
+    return run();
+  }
+
+  const counted: Storage = {
+    write(batch) {
+      tally("Written", batch.objects);
+      for (const move of batch.moves) tally("Written", move.commits);
+      return call("write", () => storage.write(batch));
+    },
+    async readObjects(w, ids) {
+      const objects = await call("readObjects", () => storage.readObjects(w, ids));
+      tally("Read", objects);
+      return objects;
+    },
+    async readCommits(w, ids) {
+      const commits = await call("readCommits", () => storage.readCommits(w, ids));
+      tally("Read", commits);
+      return commits;
+    },
+    readRefs: (w, pattern) => call("readRefs", () => storage.readRefs(w, pattern)),
+    readReflog: (w, ref, options) => call("readReflog", () => storage.readReflog(w, ref, options)),
+    readGraph: (w, ids, limit) => call("readGraph", () => storage.readGraph(w, ids, limit)),
+    findIds: (w, prefix, limit) => call("findIds", () => storage.findIds(w, prefix, limit)),
+    findExternal: (w, id) => call("findExternal", () => storage.findExternal(w, id)),
+    readWorkflows: (options) => call("readWorkflows", () => storage.readWorkflows(options)),
+    readWorkflow: (id) => call("readWorkflow", () => storage.readWorkflow(id)),
+    async scanObjects(w, after, limit) {
+      const page = await call("scanObjects", () => storage.scanObjects(w, after, limit));
+      tally("Read", page.rows);
+      return page;
+    },
+    async scanCommits(w, after, limit) {
+      const page = await call("scanCommits", () => storage.scanCommits(w, after, limit));
+      tally("Read", page.rows);
+      return page;
+    },
+    checkStructure: () => call("checkStructure", () => storage.checkStructure()),
+    usage: (w) => call("usage", () => storage.usage(w)),
+    describe: () => call("describe", () => storage.describe()),
+    close: () => storage.close(),
+  };
+
+  return {
+    storage: counted,
+    counts: () => ({
+      calls: { ...calls },
+      roundTrips: Object.values(calls).reduce((a, b) => a + b, 0),
+      ...moved,
+    }),
+    reset() {
+      calls = zeroCalls();
+      Object.assign(moved, { objectsWritten: 0, bytesWritten: 0, objectsRead: 0, bytesRead: 0 });
+    },
+  };
+}

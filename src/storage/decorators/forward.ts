@@ -1,0 +1,23 @@
+import type { Storage } from "../port.js";
+
+/** A storage that hands every call on unchanged: what a decorator spreads and then overrides. */
+export function forward(storage: Storage): Storage {
+  return {
+    write: (batch) => storage.write(batch),
+    readObjects: (w, ids) => storage.readObjects(w, ids),
+    readCommits: (w, ids) => storage.readCommits(w, ids),
+    readRefs: (w, pattern) => storage.readRefs(w, pattern),
+    readReflog: (w, ref, options) => storage.readReflog(w, ref, options),
+    readGraph: (w, ids, limit) => storage.readGraph(w, ids, limit),
+    findIds: (w, prefix, limit) => storage.findIds(w, prefix, limit),
+    findExternal: (w, id) => storage.findExternal(w, id),
+    readWorkflows: (options) => storage.readWorkflows(options),
+    readWorkflow: (id) => storage.readWorkflow(id),
+    scanObjects: (w, after, limit) => storage.scanObjects(w, after, limit),
+    scanCommits: (w, after, limit) => storage.scanCommits(w, after, limit),
+    checkStructure: () => storage.checkStructure(),
+    usage: (w) => storage.usage(w),
+    describe: () => storage.describe(),
+    close: () => storage.close(),
+  };
+}

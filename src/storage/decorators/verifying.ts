@@ -1,0 +1,61 @@
+import { AgstateError } from "../../core/errors.js";
+import type { ObjectId } from "../../core/ids.js";
+import {
+  type CommitRecord,
+  ENCODING,
+  type ObjectRecord,
+  type ObjectType,
+  type Storage,
+} from "../port.js";
+import { forward } from "./forward.js";
+
+/** Throws `CORRUPT_OBJECT`, with expected and actual id, unless the body hashes to the id. */
+export type Verify = (type: ObjectType | "commit", id: ObjectId, body: Uint8Array) => void;
+
+/**
+ * Checks every object and commit against its id, when written and when read.
+ *
+ * The one place where this happens. Tombstones pass: they have no bytes left to
+ * check. Scans are not checked, so that fsck sees damage instead of an error.
+ *
+ * @throws AgstateError `CORRUPT_OBJECT`; `UNSUPPORTED_ENCODING` for a body that is not plain
+ */
+export function verifying(storage: Storage, verify: Verify): Storage {
+  function checkObject(object: ObjectRecord): void {
+    const encoding = object.encoding ?? ENCODING.plain;
+    if (encoding !== ENCODING.plain) {
+      throw new AgstateError(
+        "UNSUPPORTED_ENCODING",
+        `object ${object.id} has encoding ${encoding}; this version knows only ${ENCODING.plain} (plain bytes), use a newer agstate`,
+        { id: object.id, encoding },
+      );
+    }
+    verify(object.type, object.id, object.body);
+  }
+
+  function checkCommit(commit: CommitRecord): void {
+    verify("commit", commit.id, commit.body);
+    for (const object of commit.inline) checkObject(object);
+  }
+
+  return {
+    ...forward(storage),
+    async write(batch) {
+      for (const object of batch.objects) checkObject(object);
+      for (const move of batch.moves) for (const commit of move.commits) checkCommit(commit);
+      return storage.write(batch);
+    },
+    async readObjects(workflow, ids) {
+      const objects = await storage.readObjects(workflow, ids);
+      for (const object of objects) {
+        if (object !== undefined && !("tombstone" in object)) checkObject(object);
+      }
+      return objects;
+    },
+    async readCommits(workflow, ids) {
+      const commits = await storage.readCommits(workflow, ids);
+      for (const commit of commits) if (commit !== undefined) checkCommit(commit);
+      return commits;
+    },
+  };
+}

@@ -1,0 +1,225 @@
+import { AgstateError } from "../../core/errors.js";
+import type { ObjectId } from "../../core/ids.js";
+import { closedGuard } from "../decorators/closed-guard.js";
+import type {
+  BackendOptions,
+  CommitRecord,
+  GraphNode,
+  RefPattern,
+  RefRow,
+  Storage,
+  StoredObject,
+  StoredReflogEntry,
+  WorkflowRecord,
+  WriteAnswer,
+  WriteBatch,
+} from "../port.js";
+import { applyBatch, copyCommit, copyObject, WorkflowState } from "./workflow-state.js";
+
+/**
+ * The executable model of the storage port: exact, obvious, gone with the process.
+ *
+ * Every call does its work at once, before it returns its promise, so calls
+ * are serial by construction.
+ */
+export function createMemoryStorage(
+  options: BackendOptions,
+  region: string | null = null,
+): Storage {
+  return closedGuard(new MemoryStorage(options, region));
+}
+
+const byUtf8 = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
+class MemoryStorage implements Storage {
+  readonly #workflows = new Map<string, WorkflowState>();
+  readonly #storeId: string;
+
+  constructor(
+    readonly options: BackendOptions,
+    readonly region: string | null,
+  ) {
+    this.#storeId = options.randomHex(16);
+  }
+
+  async write(batch: WriteBatch): Promise<WriteAnswer> {
+    if (new Set(batch.moves.map((m) => m.ref)).size < batch.moves.length) {
+      throw new AgstateError("INVALID_ARGUMENT", "a batch moves one ref twice; send two batches", {
+        refs: batch.moves.map((m) => m.ref),
+      });
+    }
+    const skipped = batch.moves.map(() => ({ outcome: "skipped" }) as const);
+    if (batch.create !== undefined) {
+      if (this.#workflows.has(batch.create.id)) return { workflow: "exists", moves: skipped };
+      this.#workflows.set(batch.create.id, new WorkflowState({ ...batch.create }));
+    }
+    const state = this.#workflows.get(batch.workflow);
+    if (state === undefined) return { workflow: "missing", moves: skipped };
+    return {
+      workflow: batch.create === undefined ? "ok" : "created",
+      moves: applyBatch(state, batch, this.options),
+    };
+  }
+
+  async readObjects(w: string, ids: readonly ObjectId[]): Promise<(StoredObject | undefined)[]> {
+    const objects = this.#workflows.get(w)?.objects;
+    return ids.map((id) => {
+      const object = objects?.get(id);
+      return object && copyObject(object);
+    });
+  }
+
+  async readCommits(w: string, ids: readonly ObjectId[]): Promise<(CommitRecord | undefined)[]> {
+    const commits = this.#workflows.get(w)?.commits;
+    return ids.map((id) => {
+      const commit = commits?.get(id);
+      return commit && copyCommit(commit);
+    });
+  }
+
+  async readRefs(w: string, pattern: RefPattern): Promise<RefRow[]> {
+    const rows = [...(this.#workflows.get(w)?.refs.values() ?? [])];
+    return rows
+      .filter((row) =>
+        "names" in pattern
+          ? pattern.names.includes(row.name)
+          : row.name.startsWith(pattern.prefix) && (row.id !== null || pattern.deleted === true),
+      )
+      .sort((a, b) => byUtf8(a.name, b.name));
+  }
+
+  async readReflog(
+    w: string,
+    ref: string,
+    { limit, fromSeq = Number.POSITIVE_INFINITY }: { limit: number; fromSeq?: number },
+  ): Promise<StoredReflogEntry[]> {
+    const log = this.#workflows.get(w)?.logs.get(ref) ?? [];
+    const end = Math.max(0, Math.min(fromSeq, log.length));
+    return log.slice(Math.max(0, end - limit), end).reverse();
+  }
+
+  async readGraph(w: string, ids: readonly ObjectId[], limit: number): Promise<GraphNode[]> {
+    const commits = this.#workflows.get(w)?.commits ?? new Map<ObjectId, CommitRecord>();
+    const seen = new Set<ObjectId>();
+    const answer: GraphNode[] = [];
+    /** Met and not yet answered, next one last: rising generation, then falling id. */
+    const waiting: GraphNode[] = [];
+
+    const meet = (id: ObjectId): GraphNode | undefined => {
+      const commit = commits.get(id);
+      if (commit === undefined || seen.has(id)) return undefined;
+      seen.add(id);
+      const { parents, generation, time } = commit;
+      return { id, parents, generation, time };
+    };
+    const starts = ids.map(meet).filter((node) => node !== undefined);
+    answer.push(...starts.slice(0, limit));
+    const wait = (node: GraphNode) => {
+      let low = 0;
+      let high = waiting.length;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        const other = waiting[middle]!;
+        const before =
+          other.generation < node.generation ||
+          (other.generation === node.generation && other.id > node.id);
+        if (before) low = middle + 1;
+        else high = middle;
+      }
+      waiting.splice(low, 0, node);
+    };
+    const meetParents = (node: GraphNode) => {
+      for (const parent of node.parents) {
+        const met = meet(parent);
+        if (met !== undefined) wait(met);
+      }
+    };
+    for (const node of starts) meetParents(node);
+    while (waiting.length > 0 && answer.length < limit) {
+      const node = waiting.pop()!;
+      answer.push(node);
+      meetParents(node);
+    }
+    return answer;
+  }
+
+  async findIds(w: string, prefix: string, limit: number) {
+    const state = this.#workflows.get(w);
+    if (state === undefined) return [];
+    const commits = [...state.commits.keys()].map((id) => ({ id, type: "commit" as const }));
+    const objects = [...state.objects.values()].map(({ id, type }) => ({ id, type }));
+    const found = (all: readonly { id: ObjectId; type: "commit" | "tree" | "blob" }[]) =>
+      all.filter(({ id }) => id.startsWith(prefix)).sort((a, b) => (a.id < b.id ? -1 : 1));
+    return [...found(commits), ...found(objects)].slice(0, limit);
+  }
+
+  async findExternal(w: string, externalId: string): Promise<ObjectId[]> {
+    return [...(this.#workflows.get(w)?.commits.values() ?? [])]
+      .filter((commit) => commit.externalId === externalId)
+      .sort((a, b) => a.generation - b.generation || a.time - b.time || (a.id < b.id ? -1 : 1))
+      .map((commit) => commit.id);
+  }
+
+  async readWorkflows({ after, limit }: { after?: string; limit: number }) {
+    return [...this.#workflows.values()]
+      .map(({ record }) => record)
+      .filter(({ id }) => after === undefined || byUtf8(id, after) > 0)
+      .sort((a, b) => byUtf8(a.id, b.id))
+      .slice(0, limit);
+  }
+
+  async readWorkflow(id: string): Promise<WorkflowRecord | undefined> {
+    return this.#workflows.get(id)?.record;
+  }
+
+  async scanObjects(w: string, after: string | null, limit: number) {
+    return page([...(this.#workflows.get(w)?.objects.values() ?? [])], after, limit, copyObject);
+  }
+
+  async scanCommits(w: string, after: string | null, limit: number) {
+    return page([...(this.#workflows.get(w)?.commits.values() ?? [])], after, limit, copyCommit);
+  }
+
+  async checkStructure() {
+    return [];
+  }
+
+  async usage(w: string) {
+    const state = this.#workflows.get(w);
+    const commits = [...(state?.commits.values() ?? [])];
+    const objects = [...(state?.objects.values() ?? []), ...commits.flatMap((c) => c.inline)];
+    const bytes = [...commits, ...objects].reduce((sum, { body }) => sum + body.length, 0);
+    return { commits: commits.length, objects: objects.length, bytes };
+  }
+
+  async describe() {
+    return {
+      backend: "memory",
+      location: "memory:",
+      schemaVersion: 1,
+      storeId: this.#storeId,
+      region: this.region,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#workflows.clear();
+  }
+}
+
+/** A page has at least one row, or a scan would never end. */
+function page<Row extends { id: ObjectId }>(
+  all: readonly Row[],
+  after: string | null,
+  limit: number,
+  copy: (row: Row) => Row,
+) {
+  const sorted = all.filter(({ id }) => after === null || id > after).sort(byId);
+  const size = Math.max(1, limit);
+  const rows = sorted.slice(0, size).map(copy);
+  return { rows, next: sorted.length > size ? rows.at(-1)!.id : null };
+}
+
+function byId(a: { id: ObjectId }, b: { id: ObjectId }): number {
+  return a.id < b.id ? -1 : 1;
+}

@@ -1,0 +1,140 @@
+import { type ObjectId, ZERO_ID } from "../../core/ids.js";
+import { reflogEntryText } from "../../core/reflog-entry.js";
+import type {
+  BackendOptions,
+  CommitRecord,
+  MoveAnswer,
+  ObjectRecord,
+  RefMove,
+  RefRow,
+  StoredReflogEntry,
+  WorkflowRecord,
+  WriteBatch,
+} from "../port.js";
+
+/** One workflow of the model: five plain maps, changed only by {@link applyBatch}. */
+export class WorkflowState {
+  readonly objects = new Map<ObjectId, ObjectRecord>();
+  readonly commits = new Map<ObjectId, CommitRecord>();
+  readonly refs = new Map<string, RefRow>();
+  /** Entries of a ref in the order of their `seq`, from 1. */
+  readonly logs = new Map<string, StoredReflogEntry[]>();
+
+  constructor(readonly record: WorkflowRecord) {}
+}
+
+/**
+ * Judges the moves of a batch and applies those that may happen.
+ *
+ * All moves are judged against the state before the batch, except that a move
+ * may build on commits which an earlier, successful move of the batch brings.
+ * The order of tests is: landed, conflict, missing. Deleting a ref that is
+ * absent is a conflict, whatever was expected.
+ */
+export function applyBatch(
+  state: WorkflowState,
+  batch: WriteBatch,
+  options: BackendOptions,
+): MoveAnswer[] {
+  const coming = new Set<ObjectId>();
+  const refusals = batch.moves.map((move) => {
+    const refusal = judge(state, move, coming);
+    if (refusal === null) for (const commit of move.commits) coming.add(commit.id);
+    return refusal;
+  });
+
+  if (batch.atomic && refusals.some((refusal) => refusal !== null)) {
+    const landed = refusals.some((refusal) => refusal?.outcome === "landed");
+    return batch.moves.map((move, i) =>
+      landed
+        ? { outcome: "landed", row: state.refs.get(move.ref) ?? null }
+        : (refusals[i] ?? { outcome: "skipped" }),
+    );
+  }
+
+  if (refusals.includes(null)) {
+    for (const object of batch.objects) state.objects.set(object.id, copyObject(object));
+  }
+  return batch.moves.map(
+    (move, i) => refusals[i] ?? { outcome: "moved", row: happen(state, move, options) },
+  );
+}
+
+function judge(
+  state: WorkflowState,
+  move: RefMove,
+  coming: ReadonlySet<ObjectId>,
+): MoveAnswer | null {
+  const row = state.refs.get(move.ref) ?? null;
+  const head = row?.id ?? null;
+
+  const { target } = move;
+  if (target !== null && state.commits.has(target) && move.commits.some((c) => c.id === target)) {
+    return { outcome: "landed", row };
+  }
+
+  const holds =
+    move.expect.kind === "any" ||
+    (move.expect.kind === "absent" ? head === null : head === move.expect.id);
+  if (!holds || (head === null && target === null)) return { outcome: "conflict", actual: row };
+
+  const known = (id: ObjectId) => state.commits.has(id) || coming.has(id) || own.has(id);
+  const own = new Set<ObjectId>();
+  const missing = new Set<ObjectId>();
+  for (const commit of move.commits) {
+    for (const parent of commit.parents) if (!known(parent)) missing.add(parent);
+    own.add(commit.id);
+  }
+  if (target !== null && !known(target)) missing.add(target);
+  return missing.size > 0 ? { outcome: "missing", ids: [...missing] } : null;
+}
+
+function happen(state: WorkflowState, move: RefMove, options: BackendOptions): RefRow {
+  for (const commit of move.commits) {
+    state.commits.set(commit.id, { ...commit, ...copyBody(commit), inline: copyAll(commit) });
+  }
+
+  const before = state.refs.get(move.ref);
+  const creates = (before?.id ?? null) === null;
+  const entry = {
+    ref: move.ref,
+    incarnation: creates ? move.incarnation : before!.incarnation,
+    seq: (before?.seq ?? 0) + 1,
+    old: before?.id ?? ZERO_ID,
+    new: move.target ?? ZERO_ID,
+    ...move.log,
+    previous: before?.logHash ?? ZERO_ID,
+  };
+  const hash = options.digest(reflogEntryText(entry));
+  const row: RefRow = {
+    name: move.ref,
+    id: move.target,
+    seq: entry.seq,
+    logHash: hash,
+    incarnation: entry.incarnation,
+    maxStep: Math.max(before?.maxStep ?? 0, move.maxStep),
+  };
+  const log = state.logs.get(move.ref) ?? [];
+  log.push({ ...entry, hash });
+  state.logs.set(move.ref, log);
+  state.refs.set(move.ref, row);
+  return row;
+}
+
+/** A copy, so that bytes which the caller changes later, or was handed, are never the store's. */
+export function copyObject(object: ObjectRecord): ObjectRecord {
+  return { ...object, ...copyBody(object) };
+}
+
+function copyBody(holder: { body: Uint8Array }): { body: Uint8Array } {
+  return { body: new Uint8Array(holder.body) };
+}
+
+function copyAll(commit: CommitRecord): ObjectRecord[] {
+  return commit.inline.map(copyObject);
+}
+
+/** The copy of a commit that a reader gets. */
+export function copyCommit(commit: CommitRecord): CommitRecord {
+  return { ...commit, ...copyBody(commit), inline: copyAll(commit) };
+}

@@ -1,0 +1,283 @@
+/**
+ * The one storage interface: what agstate asks of a backend.
+ *
+ * A backend knows ids and bytes, not JSON. Everything belongs to a workflow;
+ * no call crosses workflows except the catalogue's.
+ *
+ * Isolation: every call sees one committed snapshot. Atomicity: a `write` is
+ * one transaction; of each atomic batch all moves happen or none. Ordering:
+ * writes are serialisable, and a call that begins after another call's answer
+ * sees everything that answer told of, from any process. Durability: when
+ * `write` answers, what it tells of survives a power loss (the memory model
+ * excepted, which lives as long as its process).
+ */
+import type { ObjectId } from "../core/ids.js";
+import type { ReflogEntry } from "../core/reflog-entry.js";
+
+export type ObjectType = "blob" | "tree";
+
+/**
+ * How a body is kept. 0: the object's own bytes. 1 (pointer to another
+ * region) and 2 (encrypted payload) are reserved; a reader that meets a number
+ * it does not know refuses the object, never guesses.
+ */
+export const ENCODING = { plain: 0, pointer: 1, encrypted: 2 } as const;
+
+/** An immutable object: its id is the hash of type, size and body. */
+export interface ObjectRecord {
+  readonly id: ObjectId;
+  readonly type: ObjectType;
+  readonly body: Uint8Array;
+  /** One of {@link ENCODING}; absent means plain. */
+  readonly encoding?: number;
+}
+
+/** What stands in the place of an erased object: its id stays, its bytes are gone. */
+export interface TombstoneRecord {
+  readonly id: ObjectId;
+  readonly type: ObjectType;
+  /** Who erased it, when and why, as opaque bytes. */
+  readonly tombstone: Uint8Array;
+}
+
+export type StoredObject = ObjectRecord | TombstoneRecord;
+
+/**
+ * A commit with its graph columns, and the objects reached only through it
+ * (its root tree, its small step record), which live in its row.
+ */
+export interface CommitRecord {
+  readonly id: ObjectId;
+  /** The exact body of the Git commit object. */
+  readonly body: Uint8Array;
+  readonly parents: readonly ObjectId[];
+  /** 1 for a root, else one more than the greatest of its parents. */
+  readonly generation: number;
+  /** Committer date in whole seconds. */
+  readonly time: number;
+  /** A foreign system's id of this commit, found through an index. */
+  readonly externalId: string | null;
+  readonly inline: readonly ObjectRecord[];
+}
+
+/** A commit's place in the history, without its contents. */
+export interface GraphNode {
+  readonly id: ObjectId;
+  readonly parents: readonly ObjectId[];
+  readonly generation: number;
+  readonly time: number;
+}
+
+/** A ref as stored. A deleted ref keeps its row, with `id` null, so that `seq`, log and steps go on. */
+export interface RefRow {
+  readonly name: string;
+  readonly id: ObjectId | null;
+  /** Number of the last log entry of this name. */
+  readonly seq: number;
+  /** Hash of the last log entry. */
+  readonly logHash: ObjectId;
+  /** 32 hex digits, drawn anew at each creation. */
+  readonly incarnation: string;
+  /** The highest step number ever given on this name; never goes down. */
+  readonly maxStep: number;
+}
+
+/** What must hold of the ref for a move to happen: anything, that it is absent, or that it is this id. */
+export type Expectation =
+  | { readonly kind: "any" }
+  | { readonly kind: "absent" }
+  | { readonly kind: "id"; readonly id: ObjectId };
+
+/** A compare-and-swap of one ref. */
+export interface RefMove {
+  readonly ref: string;
+  readonly expect: Expectation;
+  /** The commit to point to; null deletes the ref. Must be stored already or be in `commits`. */
+  readonly target: ObjectId | null;
+  /** The incarnation to take if this move creates the ref (it is absent or deleted). */
+  readonly incarnation: string;
+  /** The highest step number that this move gives; the row keeps the greater of this and its own. */
+  readonly maxStep: number;
+  /** Commits that exist only if this move happens, parents before children. */
+  readonly commits: readonly CommitRecord[];
+  readonly log: {
+    readonly actor: string;
+    readonly reason: string;
+    readonly time: number;
+    readonly trace: string;
+  };
+}
+
+export interface WorkflowRecord {
+  readonly id: string;
+  readonly classification: "public" | "internal" | "sensitive" | "regulated";
+  readonly storageRegion: string | null;
+  readonly retentionPolicy: string | null;
+  /** The isolation policy as canonical text; opaque here. */
+  readonly isolation: string;
+  /** Milliseconds since the Unix epoch. */
+  readonly createdAt: number;
+}
+
+/**
+ * Objects, commits and ref moves of one workflow, landing in one transaction.
+ *
+ * At most one move a ref. Objects are stored when at least one move happens.
+ * Objects are in any order; what they refer to is either in the batch or
+ * reachable from a commit that a move builds on.
+ */
+export interface WriteBatch {
+  readonly workflow: string;
+  /** Creates the workflow; the whole batch is refused if it exists. */
+  readonly create?: WorkflowRecord;
+  readonly objects: readonly ObjectRecord[];
+  readonly moves: readonly RefMove[];
+  /** All moves or none; without it each move is judged alone. */
+  readonly atomic: boolean;
+}
+
+export type MoveAnswer =
+  /** The ref moved; `row` is the ref after the move. */
+  | { readonly outcome: "moved"; readonly row: RefRow }
+  /** The move's target is a commit of this batch that is stored already: this very batch landed before. */
+  | { readonly outcome: "landed"; readonly row: RefRow | null }
+  /** The expectation did not hold; `actual` is the ref's row (deleted: id null), null if never seen. */
+  | { readonly outcome: "conflict"; readonly actual: RefRow | null }
+  /** The target, or a parent of a commit in the move, is not stored. */
+  | { readonly outcome: "missing"; readonly ids: readonly ObjectId[] }
+  /** Another move of the same atomic batch was refused, or the workflow was. */
+  | { readonly outcome: "skipped" };
+
+export interface WriteAnswer {
+  /** `exists`: creation refused. `missing`: no such workflow. In both cases nothing was written. */
+  readonly workflow: "ok" | "created" | "exists" | "missing";
+  /** One answer a move, in the order of the batch. */
+  readonly moves: readonly MoveAnswer[];
+}
+
+/** Which refs to read: exact names, or all whose name begins with a prefix. */
+export type RefPattern =
+  | { readonly names: readonly string[] }
+  | { readonly prefix: string; readonly deleted?: boolean };
+
+/** A log entry with the hash that the next entry, or the ref row, must hold. */
+export interface StoredReflogEntry extends ReflogEntry {
+  /** The hash as the store tells it: the `previous` of the entry after, or the row's `logHash`. */
+  readonly hash: ObjectId;
+}
+
+export interface StoreDescription {
+  readonly backend: string;
+  readonly location: string;
+  readonly schemaVersion: number;
+  /** Random, drawn once when the store is made. */
+  readonly storeId: string;
+  /** The region that this store stands in, null when none was declared. */
+  readonly region: string | null;
+}
+
+export interface Usage {
+  readonly commits: number;
+  readonly objects: number;
+  /** Bytes of object and commit bodies, inlined ones included. */
+  readonly bytes: number;
+}
+
+/** A page of a scan, in storage order. */
+export interface ScanPage<Row> {
+  readonly rows: readonly Row[];
+  /** Give it to the next call; null at the end. */
+  readonly next: string | null;
+}
+
+/** Counts and names of what a scan found wrong with the rows themselves, as a backend sees it. */
+export interface StructureProblem {
+  readonly what: string;
+  readonly detail: string;
+}
+
+export interface Storage {
+  /**
+   * Lands a batch in one transaction and, on a server, one round trip.
+   *
+   * Expected refusals are in the answer. Writing an object that is stored
+   * freshens it; if the stored copy differs from the bytes given, it is
+   * replaced, so that a write never reports success over a bad copy.
+   *
+   * @throws AgstateError `STORE_BUSY`, `STORE_FULL`, `STORE_READONLY`, `STORE_DAMAGED`, `STORE_CLOSED`
+   */
+  write(batch: WriteBatch): Promise<WriteAnswer>;
+
+  /** Reads objects by id; the answer has the order of `ids`, undefined where none is stored. */
+  readObjects(workflow: string, ids: readonly ObjectId[]): Promise<(StoredObject | undefined)[]>;
+
+  /** Reads commits by id; the answer has the order of `ids`, undefined where none is stored. */
+  readCommits(workflow: string, ids: readonly ObjectId[]): Promise<(CommitRecord | undefined)[]>;
+
+  /** Reads refs, sorted by name (bytes of UTF-8). Deleted refs only when asked by name or with `deleted`. */
+  readRefs(workflow: string, pattern: RefPattern): Promise<RefRow[]>;
+
+  /**
+   * Reads a ref's log, newest entry first: at most `limit` entries with `seq` at most `fromSeq`.
+   * An entry that is lost ends the answer early; `fsck` tells of it.
+   */
+  readReflog(
+    workflow: string,
+    ref: string,
+    options: { limit: number; fromSeq?: number },
+  ): Promise<StoredReflogEntry[]>;
+
+  /**
+   * Reads the graph below `ids`: each that is stored, then ancestors by falling
+   * generation, until `limit` nodes are read. Ids that are not stored are left out.
+   */
+  readGraph(workflow: string, ids: readonly ObjectId[], limit: number): Promise<GraphNode[]>;
+
+  /** Finds at most `limit` stored ids that begin with the hex digits, commits first, each kind sorted. */
+  findIds(
+    workflow: string,
+    prefix: string,
+    limit: number,
+  ): Promise<{ id: ObjectId; type: ObjectType | "commit" }[]>;
+
+  /** Finds the commits with this external id, oldest first. */
+  findExternal(workflow: string, externalId: string): Promise<ObjectId[]>;
+
+  /** Reads workflows of the catalogue in the order of their ids (bytes of UTF-8), those after `after`. */
+  readWorkflows(options: { after?: string; limit: number }): Promise<WorkflowRecord[]>;
+
+  readWorkflow(id: string): Promise<WorkflowRecord | undefined>;
+
+  /** Goes through all objects of a workflow, for fsck and export. */
+  scanObjects(
+    workflow: string,
+    after: string | null,
+    limit: number,
+  ): Promise<ScanPage<StoredObject>>;
+
+  /** Goes through all commits of a workflow, for fsck and export. */
+  scanCommits(
+    workflow: string,
+    after: string | null,
+    limit: number,
+  ): Promise<ScanPage<CommitRecord>>;
+
+  /** Asks the backend to check its own files; an empty answer means sound. */
+  checkStructure(): Promise<StructureProblem[]>;
+
+  usage(workflow: string): Promise<Usage>;
+
+  describe(): Promise<StoreDescription>;
+
+  /** Waits for writes under way, then lets go of everything. Calling it again does nothing. */
+  close(): Promise<void>;
+}
+
+/** What `store.ts` hands to a backend, so that hashing stays in one place. */
+export interface BackendOptions {
+  /** SHA-256 of the UTF-8 of a text, as 64 hex digits. */
+  readonly digest: (text: string) => ObjectId;
+  readonly now: () => number;
+  /** Random bytes as hex digits, two a byte. */
+  readonly randomHex: (bytes: number) => string;
+}

@@ -1,0 +1,152 @@
+import { AgstateError } from "../../core/errors.js";
+import { OBJECT_ID_BYTES, type ObjectId, objectIdAt, ZERO_ID } from "../../core/ids.js";
+import {
+  type CommitRecord,
+  ENCODING,
+  type GraphNode,
+  type RefRow,
+  type StoredObject,
+  type WorkflowRecord,
+} from "../port.js";
+import { TYPE_NUMBER, typeOf, unpackInline } from "./inline.js";
+
+/** What stands in `objects.kind`. */
+const KIND = { object: 0, tombstone: 1 } as const;
+
+/** The raw bytes of an id, as columns hold them. */
+export function rawId(id: string): Buffer {
+  return Buffer.from(id, "hex");
+}
+
+/** The id of a column; null, as columns hold "no object", is `ZERO_ID`. */
+export function idOf(raw: Buffer | null): ObjectId {
+  return raw === null ? ZERO_ID : (raw.toString("hex") as ObjectId);
+}
+
+/** The raw bytes of an id where `ZERO_ID` is kept as null. */
+export function rawOrNull(id: ObjectId): Buffer | null {
+  return id === ZERO_ID ? null : rawId(id);
+}
+
+/** Ids, one after the other. */
+export function packIds(ids: readonly ObjectId[]): Buffer {
+  return Buffer.from(ids.join(""), "hex");
+}
+
+function unpackIds(packed: Buffer): ObjectId[] {
+  const ids: ObjectId[] = [];
+  for (let at = 0; at + OBJECT_ID_BYTES <= packed.length; at += OBJECT_ID_BYTES) {
+    ids.push(objectIdAt(packed, at));
+  }
+  return ids;
+}
+
+export interface ObjectColumns {
+  type: number;
+  kind: number;
+  encoding: number;
+  id: Buffer;
+  body: Buffer;
+}
+
+/**
+ * Refuses an object of a kind or type that this version does not know.
+ *
+ * @throws AgstateError `CORRUPT_OBJECT`
+ */
+export function knownObject(row: ObjectColumns): ObjectColumns {
+  const { kind, type } = row;
+  const known = kind === KIND.object || kind === KIND.tombstone;
+  if (known && Object.values(TYPE_NUMBER).includes(type)) return row;
+  const id = idOf(row.id);
+  throw new AgstateError(
+    "CORRUPT_OBJECT",
+    `object ${id} is of kind ${kind} and type ${type}, which no version writes; restore a backup`,
+    { id, kind, type },
+  );
+}
+
+/** The object of a row, whatever its numbers say: an unknown kind is an object, an unknown type a blob. */
+export function objectOf(row: ObjectColumns): StoredObject {
+  const id = idOf(row.id);
+  const type = typeOf(row.type);
+  if (row.kind === KIND.tombstone) return { id, type, tombstone: row.body };
+  return row.encoding === ENCODING.plain
+    ? { id, type, body: row.body }
+    : { id, type, body: row.body, encoding: row.encoding };
+}
+
+export interface GraphColumns {
+  generation: number;
+  time: number;
+  id: Buffer;
+  parents: Buffer;
+}
+
+export function graphNodeOf(row: GraphColumns): GraphNode {
+  return {
+    id: idOf(row.id),
+    parents: unpackIds(row.parents),
+    generation: row.generation,
+    time: row.time,
+  };
+}
+
+export interface CommitColumns extends GraphColumns {
+  external_id: string | null;
+  inline: Buffer | null;
+  body: Buffer;
+}
+
+export function commitOf(row: CommitColumns): CommitRecord {
+  const node = graphNodeOf(row);
+  return {
+    ...node,
+    externalId: row.external_id,
+    inline: unpackInline(row.inline, node.id),
+    body: row.body,
+  };
+}
+
+export interface RefColumns {
+  ref: number;
+  name: string;
+  /** Empty for a deleted ref: SQL's hex() of NULL. */
+  id: ObjectId | "";
+  seq: number;
+  max_step: number;
+  incarnation: string;
+  log_hash: ObjectId;
+}
+
+export function refOf(row: RefColumns): RefRow {
+  return {
+    name: row.name,
+    id: row.id === "" ? null : row.id,
+    seq: row.seq,
+    logHash: row.log_hash,
+    incarnation: row.incarnation,
+    maxStep: row.max_step,
+  };
+}
+
+export interface WorkflowColumns {
+  wf: number;
+  id: string;
+  classification: WorkflowRecord["classification"];
+  storage_region: string | null;
+  retention_policy: string | null;
+  isolation: string;
+  created_at: number;
+}
+
+export function workflowOf(row: WorkflowColumns): WorkflowRecord {
+  return {
+    id: row.id,
+    classification: row.classification,
+    storageRegion: row.storage_region,
+    retentionPolicy: row.retention_policy,
+    isolation: row.isolation,
+    createdAt: row.created_at,
+  };
+}

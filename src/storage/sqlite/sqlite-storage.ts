@@ -1,0 +1,251 @@
+import type { Database } from "better-sqlite3";
+import { OBJECT_ID_HEX_LENGTH, type ObjectId } from "../../core/ids.js";
+import type {
+  CommitRecord,
+  GraphNode,
+  RefPattern,
+  RefRow,
+  ScanPage,
+  Storage,
+  StoreDescription,
+  StoredObject,
+  StoredReflogEntry,
+  StructureProblem,
+  Usage,
+  WorkflowRecord,
+  WriteAnswer,
+  WriteBatch,
+} from "../port.js";
+import { toStoreError } from "./errors.js";
+import { walkGraph } from "./graph-walk.js";
+import type { GroupWriter } from "./group-writer.js";
+import { typeOf, unpackInline } from "./inline.js";
+import { ReflogReader } from "./reflog-reader.js";
+import { retryWhileBusy } from "./retry.js";
+import {
+  commitOf,
+  graphNodeOf,
+  idOf,
+  knownObject,
+  objectOf,
+  rawId,
+  refOf,
+  workflowOf,
+} from "./rows.js";
+import { schemaVersion } from "./schema.js";
+import type { RowOf, Statements } from "./statements.js";
+import { checkStructure } from "./structure.js";
+
+/** What {@link SqliteStorage} is made of. */
+export interface SqliteParts {
+  readonly db: Database;
+  readonly statements: Statements;
+  readonly writer: GroupWriter;
+  /** The store's directory. */
+  readonly location: string;
+  readonly busyTimeoutMs: number;
+  /** Closes the connection and whatever else is open. */
+  readonly release: () => void;
+}
+
+/**
+ * The storage port over one SQLite connection.
+ *
+ * Each read is one synchronous transaction, so it sees one snapshot and no
+ * write comes between.
+ */
+export class SqliteStorage implements Storage {
+  readonly #reflog: ReflogReader;
+
+  constructor(readonly parts: SqliteParts) {
+    this.#reflog = new ReflogReader(parts.statements);
+  }
+
+  write(batch: WriteBatch): Promise<WriteAnswer> {
+    return this.parts.writer.write(batch);
+  }
+
+  readObjects(w: string, ids: readonly ObjectId[]): Promise<(StoredObject | undefined)[]> {
+    return this.#read(w, (statements, wf) =>
+      ids.map((id) => {
+        const row = wf === undefined ? undefined : statements.object.get(wf, rawId(id));
+        return row && objectOf(knownObject(row));
+      }),
+    );
+  }
+
+  readCommits(w: string, ids: readonly ObjectId[]): Promise<(CommitRecord | undefined)[]> {
+    return this.#read(w, (statements, wf) =>
+      ids.map((id) => {
+        const row = wf === undefined ? undefined : statements.commitRow.get(wf, rawId(id));
+        return row && commitOf(row);
+      }),
+    );
+  }
+
+  readRefs(w: string, pattern: RefPattern): Promise<RefRow[]> {
+    return this.#read(w, (statements, wf) => {
+      if (wf === undefined) return [];
+      if ("names" in pattern) {
+        const names = [...new Set(pattern.names)];
+        return names
+          .map((name) => statements.ref.get(wf, name))
+          .filter((row) => row !== undefined)
+          .map(refOf)
+          .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
+      }
+      // No byte of UTF-8 is FF, so this is above every name with the prefix.
+      const end = Buffer.concat([Buffer.from(pattern.prefix), Buffer.from([0xff])]);
+      const rows = statements.refsFrom.all(wf, pattern.prefix, end).map(refOf);
+      return pattern.deleted === true ? rows : rows.filter((row) => row.id !== null);
+    });
+  }
+
+  readReflog(
+    w: string,
+    ref: string,
+    { limit, fromSeq = Number.MAX_SAFE_INTEGER }: { limit: number; fromSeq?: number },
+  ): Promise<StoredReflogEntry[]> {
+    return this.#read(w, (_, wf) =>
+      wf === undefined ? [] : this.#reflog.read(wf, ref, limit, fromSeq),
+    );
+  }
+
+  readGraph(w: string, ids: readonly ObjectId[], limit: number): Promise<GraphNode[]> {
+    return this.#read(w, (statements, wf) => {
+      if (wf === undefined) return [];
+      return walkGraph(ids, limit, (id) => {
+        const row = statements.commitGraph.get(wf, rawId(id));
+        return row && graphNodeOf(row);
+      });
+    });
+  }
+
+  findIds(w: string, prefix: string, limit: number) {
+    return this.#read(w, (statements, wf) => {
+      if (wf === undefined || !/^[0-9a-f]{0,64}$/.test(prefix)) return [];
+      const from = rawId(prefix.padEnd(OBJECT_ID_HEX_LENGTH, "0"));
+      const to = rawId(prefix.padEnd(OBJECT_ID_HEX_LENGTH, "f"));
+      const commits = statements.commitIds
+        .all(wf, from, to, limit)
+        .map((row) => ({ id: idOf(row.id), type: "commit" as const }));
+      const objects = statements.objectIds
+        .all(wf, from, to, limit - commits.length)
+        .map((row) => ({ id: idOf(row.id), type: typeOf(row.type) }));
+      return [...commits, ...objects];
+    });
+  }
+
+  findExternal(w: string, externalId: string): Promise<ObjectId[]> {
+    return this.#read(w, (statements, wf) =>
+      wf === undefined
+        ? []
+        : statements.commitsExternal.all(wf, externalId).map((row) => idOf(row.id)),
+    );
+  }
+
+  readWorkflows({ after, limit }: { after?: string; limit: number }): Promise<WorkflowRecord[]> {
+    const { workflowsFirst, workflowsAfter } = this.parts.statements;
+    return this.#retry(() =>
+      (after === undefined ? workflowsFirst.all(limit) : workflowsAfter.all(after, limit)).map(
+        workflowOf,
+      ),
+    );
+  }
+
+  readWorkflow(id: string): Promise<WorkflowRecord | undefined> {
+    return this.#retry(() => {
+      const row = this.parts.statements.workflow.get(id);
+      return row && workflowOf(row);
+    });
+  }
+
+  scanObjects(w: string, after: string | null, limit: number): Promise<ScanPage<StoredObject>> {
+    return this.#scan(w, after, limit, "objectsAfter", objectOf);
+  }
+
+  scanCommits(w: string, after: string | null, limit: number): Promise<ScanPage<CommitRecord>> {
+    return this.#scan(w, after, limit, "commitsAfter", commitOf);
+  }
+
+  checkStructure(): Promise<StructureProblem[]> {
+    return this.#retry(() => checkStructure(this.parts.db));
+  }
+
+  usage(w: string): Promise<Usage> {
+    return this.#read(w, (statements, wf) => {
+      if (wf === undefined) return { commits: 0, objects: 0, bytes: 0 };
+      const commits = statements.commitUsage.get(wf)!;
+      const objects = statements.objectUsage.get(wf)!;
+      const usage = { commits: commits.commits, objects: objects.objects, bytes: commits.bytes };
+      usage.bytes += objects.bytes;
+      for (const { id, inline } of statements.commitInlines.iterate(wf)) {
+        for (const { body } of unpackInline(inline, idOf(id))) {
+          usage.objects++;
+          usage.bytes += body.length;
+        }
+      }
+      return usage;
+    });
+  }
+
+  describe(): Promise<StoreDescription> {
+    const { db, statements, location } = this.parts;
+    const meta = (key: string) => {
+      const value = statements.meta.get(key) ?? null;
+      return value === null ? null : String(value);
+    };
+    return this.#retry(() => ({
+      backend: "sqlite",
+      location,
+      schemaVersion: schemaVersion(db),
+      storeId: meta("store_id") ?? "",
+      region: meta("region"),
+    }));
+  }
+
+  async close(): Promise<void> {
+    await this.parts.writer.drain();
+    this.parts.release();
+  }
+
+  /** Reads from one workflow inside one transaction; `wf` is undefined when there is none such. */
+  #read<T>(w: string, work: (statements: Statements, wf: number | undefined) => T): Promise<T> {
+    const { db, statements } = this.parts;
+    return this.#retry(() => {
+      statements.beginRead.run();
+      try {
+        return work(statements, statements.wf.get(w));
+      } finally {
+        // SQLite itself rolls back after some errors.
+        if (db.inTransaction) statements.commit.run();
+      }
+    });
+  }
+
+  /** Reads a page of at least one row, in the order of ids, and one row more to see whether it is the last. */
+  #scan<N extends "objectsAfter" | "commitsAfter", Row extends { id: ObjectId }>(
+    w: string,
+    after: string | null,
+    limit: number,
+    statement: N,
+    decode: (columns: RowOf<N>) => Row,
+  ): Promise<ScanPage<Row>> {
+    const size = Math.max(1, limit);
+    return this.#read(w, (statements, wf) => {
+      if (wf === undefined) return { rows: [], next: null };
+      const found = statements[statement].all(wf, rawId(after ?? ""), size + 1) as RowOf<N>[];
+      const rows = found.slice(0, size).map(decode);
+      return { rows, next: found.length > size ? rows.at(-1)!.id : null };
+    });
+  }
+
+  async #retry<T>(work: () => T): Promise<T> {
+    const { location, busyTimeoutMs } = this.parts;
+    try {
+      return await retryWhileBusy(work, location, busyTimeoutMs);
+    } catch (error) {
+      throw toStoreError(error, location);
+    }
+  }
+}

@@ -1,0 +1,158 @@
+import type { Database, Statement } from "better-sqlite3";
+import type {
+  CommitColumns,
+  GraphColumns,
+  ObjectColumns,
+  RefColumns,
+  WorkflowColumns,
+} from "./rows.js";
+
+const OBJECT_COLUMNS = "type, kind, encoding, id, body";
+const GRAPH_COLUMNS = "generation, time, id, parents";
+const COMMIT_COLUMNS = `${GRAPH_COLUMNS}, external_id, inline, body`;
+// Read with every write: as hex, because a text costs much less to hand over than a Buffer.
+const REF_COLUMNS = `ref, seq, max_step, lower(hex(incarnation)) AS incarnation,
+  lower(hex(log_hash)) AS log_hash, lower(hex(id)) AS id, name`;
+
+const SQL = {
+  begin: "BEGIN IMMEDIATE",
+  beginRead: "BEGIN",
+  commit: "COMMIT",
+  rollback: "ROLLBACK",
+
+  workflow: "SELECT * FROM workflows WHERE id = ?",
+  wf: "SELECT wf FROM workflows WHERE id = ?",
+  insertWorkflow: `INSERT INTO workflows
+    (created_at, id, classification, storage_region, retention_policy, isolation)
+    VALUES (?, ?, ?, ?, ?, ?)`,
+  workflowsAfter: "SELECT * FROM workflows WHERE id > ? ORDER BY id LIMIT ?",
+  workflowsFirst: "SELECT * FROM workflows ORDER BY id LIMIT ?",
+
+  object: `SELECT ${OBJECT_COLUMNS} FROM objects WHERE wf = ? AND id = ?`,
+  // The WHERE makes the common case, a good copy seen lately, write nothing.
+  putObject: `INSERT INTO objects (wf, type, kind, encoding, seen_at, id, body)
+    VALUES (?, ?, 0, ?, ?, ?, ?)
+    ON CONFLICT (wf, id) DO UPDATE SET type = excluded.type, kind = 0,
+      encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
+    WHERE seen_at < ? OR kind <> 0 OR type <> excluded.type
+      OR encoding <> excluded.encoding OR body <> excluded.body`,
+  objectsAfter: `SELECT ${OBJECT_COLUMNS} FROM objects WHERE wf = ? AND id > ? ORDER BY id LIMIT ?`,
+  objectIds: "SELECT type, id FROM objects WHERE wf = ? AND id BETWEEN ? AND ? ORDER BY id LIMIT ?",
+  objectUsage: `SELECT count(*) AS objects, coalesce(sum(length(body)), 0) AS bytes
+    FROM objects WHERE wf = ? AND kind = 0`,
+
+  commitStored: "SELECT 1 FROM commits WHERE wf = ? AND id = ?",
+  commitRow: `SELECT ${COMMIT_COLUMNS} FROM commits WHERE wf = ? AND id = ?`,
+  commitLog: `SELECT log_ref, log_seq, log_time, parents, log_incarnation, log_previous,
+    log_actor, log_reason, log_trace, body FROM commits WHERE wf = ? AND id = ?`,
+  commitGraph: `SELECT ${GRAPH_COLUMNS} FROM commits WHERE wf = ? AND id = ?`,
+  // A commit's row keeps the log columns of the move that brought it first.
+  putCommit: `INSERT INTO commits (wf, generation, time, seen_at, log_ref, log_seq, log_time, id,
+      parents, log_incarnation, log_previous, external_id, log_actor, log_reason, log_trace,
+      inline, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (wf, id) DO UPDATE SET generation = excluded.generation, time = excluded.time,
+      seen_at = excluded.seen_at, parents = excluded.parents, external_id = excluded.external_id,
+      inline = excluded.inline, body = excluded.body
+    WHERE seen_at < ? OR body <> excluded.body OR inline IS NOT excluded.inline
+      OR parents <> excluded.parents OR generation <> excluded.generation
+      OR time <> excluded.time OR external_id IS NOT excluded.external_id`,
+  commitsAfter: `SELECT ${COMMIT_COLUMNS} FROM commits WHERE wf = ? AND id > ? ORDER BY id LIMIT ?`,
+  commitIds: "SELECT id FROM commits WHERE wf = ? AND id BETWEEN ? AND ? ORDER BY id LIMIT ?",
+  commitsExternal: `SELECT id FROM commits WHERE wf = ? AND external_id = ?
+    ORDER BY generation, time, id`,
+  commitUsage: `SELECT count(*) AS commits, coalesce(sum(length(body)), 0) AS bytes
+    FROM commits WHERE wf = ?`,
+  commitInlines: "SELECT id, inline FROM commits WHERE wf = ? AND inline IS NOT NULL",
+
+  ref: `SELECT ${REF_COLUMNS} FROM refs WHERE wf = ? AND name = ?`,
+  refsFrom: `SELECT ${REF_COLUMNS} FROM refs
+    WHERE wf = ? AND name >= ? AND name < CAST(? AS TEXT) ORDER BY name`,
+  insertRef: `INSERT INTO refs (wf, seq, max_step, incarnation, log_hash, id, name)
+    VALUES (?, ?, ?, ?, ?, ?, ?)`,
+  updateRef: `UPDATE refs SET seq = ?, max_step = ?, incarnation = ?, log_hash = ?, id = ?
+    WHERE ref = ?`,
+
+  insertReflog: `INSERT INTO reflog
+    (ref, seq, time, incarnation, old, new, previous, actor, reason, trace)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  reflog: `SELECT time, incarnation, old, new, previous, actor, reason, trace
+    FROM reflog WHERE ref = ? AND seq = ?`,
+
+  meta: "SELECT value FROM meta WHERE key = ?",
+  setMeta: "UPDATE meta SET value = ? WHERE key = ?",
+} as const;
+
+type Name = keyof typeof SQL;
+
+interface Rows {
+  wf: number;
+  workflow: WorkflowColumns;
+  workflowsAfter: WorkflowColumns;
+  workflowsFirst: WorkflowColumns;
+  object: ObjectColumns;
+  objectsAfter: ObjectColumns;
+  objectIds: { type: number; id: Buffer };
+  objectUsage: { objects: number; bytes: number };
+  commitRow: CommitColumns;
+  commitLog: CommitLogColumns;
+  commitGraph: GraphColumns;
+  commitsAfter: CommitColumns;
+  commitIds: { id: Buffer };
+  commitsExternal: { id: Buffer };
+  commitUsage: { commits: number; bytes: number };
+  commitInlines: { id: Buffer; inline: Buffer };
+  ref: RefColumns;
+  refsFrom: RefColumns;
+  reflog: ReflogColumns;
+  meta: string | Buffer | null;
+}
+
+export interface CommitLogColumns {
+  log_ref: number | null;
+  log_seq: number | null;
+  log_time: number;
+  parents: Buffer;
+  log_incarnation: Buffer;
+  log_previous: Buffer | null;
+  log_actor: string | null;
+  log_reason: string | null;
+  log_trace: string | null;
+  body: Buffer;
+}
+
+export interface ReflogColumns {
+  time: number;
+  incarnation: Buffer;
+  old: Buffer | null;
+  new: Buffer | null;
+  previous: Buffer | null;
+  actor: string;
+  reason: string;
+  trace: string;
+}
+
+/** What a statement answers, row by row. */
+export type RowOf<N extends Name> = N extends keyof Rows ? Rows[N] : unknown;
+
+/** Statements that answer one column, and give it as it is instead of a row. */
+const PLUCKED: ReadonlySet<Name> = new Set(["wf", "commitStored", "meta"]);
+
+/** Every statement of the store, each prepared once, on first use. */
+export type Statements = { readonly [N in Name]: Statement<unknown[], RowOf<N>> };
+
+export function prepareStatements(db: Database): Statements {
+  const statements = {} as Statements;
+  for (const name of Object.keys(SQL) as Name[]) {
+    Object.defineProperty(statements, name, {
+      configurable: true,
+      get() {
+        const statement = db.prepare(SQL[name]);
+        if (PLUCKED.has(name)) statement.pluck();
+        Object.defineProperty(statements, name, { value: statement });
+        return statement;
+      },
+    });
+  }
+  return statements;
+}

@@ -1,0 +1,40 @@
+import type { Database } from "better-sqlite3";
+import type { StructureProblem } from "../port.js";
+
+/** How many findings of SQLite's own check are worth listing. */
+const FINDINGS_MAX = 100;
+
+/** Rows that contradict each other or themselves; each query answers one text a finding. */
+const CHECKS: Readonly<Record<string, string>> = {
+  "ref without its commit": `
+    SELECT name || ' points to ' || lower(hex(id)) FROM refs r WHERE id IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM commits c WHERE c.wf = r.wf AND c.id = r.id)`,
+  "commit whose parents do not parse": `
+    SELECT lower(hex(id)) FROM commits WHERE length(parents) % 32 <> 0`,
+  "commit whose generation contradicts its parents": `
+    SELECT lower(hex(c.id)) FROM commits c
+      LEFT JOIN commits p ON p.wf = c.wf AND p.id = substr(c.parents, 1, 32)
+      WHERE (length(c.parents) = 0) <> (c.generation = 1) OR p.generation >= c.generation`,
+  "object of unknown kind or type": `
+    SELECT lower(hex(id)) || ' has kind ' || kind || ', type ' || type FROM objects
+      WHERE kind NOT IN (0, 1) OR type NOT IN (2, 3)`,
+  "row of a workflow that is not in the catalogue": `
+    SELECT 'workflow number ' || wf FROM
+      (SELECT wf FROM objects UNION SELECT wf FROM commits UNION SELECT wf FROM refs)
+      WHERE wf NOT IN (SELECT wf FROM workflows)`,
+};
+
+/** Asks SQLite about its pages and indexes, then looks for rows that cannot be. */
+export function checkStructure(db: Database): StructureProblem[] {
+  const findings = db.pragma(`integrity_check(${FINDINGS_MAX})`) as { integrity_check: string }[];
+  const problems: StructureProblem[] = findings
+    .map((row) => row.integrity_check)
+    .filter((detail) => detail !== "ok")
+    .map((detail) => ({ what: "damaged file", detail }));
+  for (const [what, sql] of Object.entries(CHECKS)) {
+    for (const detail of db.prepare<[], string>(sql).pluck().iterate()) {
+      problems.push({ what, detail });
+    }
+  }
+  return problems;
+}

@@ -1,0 +1,16 @@
+import type { Storage } from "../storage/port.js";
+
+/** An open, empty storage under test. */
+export interface OpenedStorage {
+  readonly storage: Storage;
+  /** Opens the same data again, in this process; `storage` is closed by then. Absent when data does not outlive it. */
+  readonly reopen?: () => Promise<Storage>;
+  /** Closes whatever is open and removes the data. */
+  destroy(): Promise<void>;
+}
+
+/** One thing that every backend must do; throws when it does not. */
+export interface ConformanceCase {
+  readonly name: string;
+  run(context: OpenedStorage): Promise<void>;
+}

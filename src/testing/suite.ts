@@ -1,0 +1,71 @@
+import type { ConformanceCase, OpenedStorage } from "./case.js";
+import { graphCases } from "./cases/graph.js";
+import { lifeCases } from "./cases/life.js";
+import { moveCases } from "./cases/moves.js";
+import { objectCases } from "./cases/objects.js";
+import { reflogCases } from "./cases/reflog.js";
+import { refCases } from "./cases/refs.js";
+import { workflowCases } from "./cases/workflows.js";
+
+/** Everything that a backend must do; there are no optional parts. */
+export const conformanceCases: readonly ConformanceCase[] = [
+  ...workflowCases,
+  ...moveCases,
+  ...refCases,
+  ...reflogCases,
+  ...objectCases,
+  ...graphCases,
+  ...lifeCases,
+];
+
+/** A backend under test: `open` gives a new, empty storage each time. */
+export interface ConformanceTarget {
+  readonly name: string;
+  open(): Promise<OpenedStorage>;
+}
+
+/** What the suite needs of a test runner; vitest, Jest and `node:test` all have it. */
+export interface TestApi {
+  describe(name: string, body: () => void): unknown;
+  it(name: string, body: () => Promise<void>): unknown;
+}
+
+/**
+ * Declares the suite as tests, one a case:
+ *
+ *     import { describe, it } from "vitest";
+ *     conformanceSuite({ name: "mine", open }, { describe, it });
+ */
+export function conformanceSuite(target: ConformanceTarget, { describe, it }: TestApi): void {
+  describe(`${target.name} as a storage`, () => {
+    for (const one of conformanceCases) it(one.name, () => runCase(target, one));
+  });
+}
+
+/** Runs one case on a storage of its own. */
+export async function runCase(target: ConformanceTarget, one: ConformanceCase): Promise<void> {
+  const opened = await target.open();
+  try {
+    await one.run(opened);
+  } finally {
+    await opened.destroy();
+  }
+}
+
+export interface ConformanceFailure {
+  readonly name: string;
+  readonly error: unknown;
+}
+
+/** Runs the suite without a test runner, and gives the cases that failed. */
+export async function runConformance(target: ConformanceTarget): Promise<ConformanceFailure[]> {
+  const failures: ConformanceFailure[] = [];
+  for (const one of conformanceCases) {
+    try {
+      await runCase(target, one);
+    } catch (error) {
+      failures.push({ name: one.name, error });
+    }
+  }
+  return failures;
+}

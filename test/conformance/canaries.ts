@@ -1,0 +1,349 @@
+import type { ObjectId } from "../../src/core/ids.js";
+import { forward } from "../../src/storage/decorators/forward.js";
+import type {
+  CommitRecord,
+  MoveAnswer,
+  ObjectRecord,
+  RefRow,
+  Storage,
+  StoredReflogEntry,
+  WriteAnswer,
+} from "../../src/storage/port.js";
+
+/** A backend that does one thing wrong, made out of one that does everything right. */
+export type Canary = (good: Storage) => Storage;
+
+function answering(good: Storage, change: (answer: MoveAnswer) => MoveAnswer): Storage {
+  return {
+    ...forward(good),
+    async write(batch) {
+      const answer = await good.write(batch);
+      return { ...answer, moves: answer.moves.map(change) };
+    },
+  };
+}
+
+function readingRefs(good: Storage, change: (rows: RefRow[]) => RefRow[]): Storage {
+  return {
+    ...forward(good),
+    readRefs: async (w, pattern) => change(await good.readRefs(w, pattern)),
+  };
+}
+
+function readingLog(
+  good: Storage,
+  change: (log: StoredReflogEntry[]) => StoredReflogEntry[],
+): Storage {
+  return {
+    ...forward(good),
+    readReflog: async (w, ref, options) => change(await good.readReflog(w, ref, options)),
+  };
+}
+
+function readingCommits(good: Storage, change: (commit: CommitRecord) => CommitRecord): Storage {
+  return {
+    ...forward(good),
+    async readCommits(w, ids) {
+      return (await good.readCommits(w, ids)).map((c) => c && change(c));
+    },
+  };
+}
+
+function readingBodies(good: Storage, change: (body: Uint8Array) => Uint8Array): Storage {
+  return {
+    ...forward(good),
+    async readObjects(w, ids) {
+      const found = await good.readObjects(w, ids);
+      return found.map((o) => (o && "body" in o ? { ...o, body: change(o.body) } : o));
+    },
+  };
+}
+
+/** Remembers everything that was sent, and finds it when the good store does not. */
+function keeping(good: Storage, what: "objects" | "commits", sameWorkflow: boolean): Storage {
+  const objects = new Map<string, ObjectRecord>();
+  const commits = new Map<string, CommitRecord>();
+  const key = (w: string, id: ObjectId) => (sameWorkflow ? `${w}\0${id}` : id);
+  return {
+    ...forward(good),
+    write(batch) {
+      for (const o of batch.objects) objects.set(key(batch.workflow, o.id), o);
+      for (const m of batch.moves) {
+        for (const c of m.commits) commits.set(key(batch.workflow, c.id), c);
+      }
+      return good.write(batch);
+    },
+    async readObjects(w, ids) {
+      const found = await good.readObjects(w, ids);
+      if (what === "commits") return found;
+      return found.map((o, i) => o ?? objects.get(key(w, ids[i]!)));
+    },
+    async readCommits(w, ids) {
+      const found = await good.readCommits(w, ids);
+      if (what === "objects") return found;
+      return found.map((c, i) => c ?? commits.get(key(w, ids[i]!)));
+    },
+  };
+}
+
+export const canaries: Readonly<Record<string, Canary>> = {
+  "ignores what is expected of a ref": (good) => ({
+    ...forward(good),
+    write: (batch) =>
+      good.write({
+        ...batch,
+        moves: batch.moves.map((m) => ({ ...m, expect: { kind: "any" } })),
+      }),
+  }),
+  "checks the expectation only when the ref exists": (good) => ({
+    ...forward(good),
+    async write(batch) {
+      const names = batch.moves.map((m) => m.ref);
+      const rows = await good.readRefs(batch.workflow, { names });
+      const there = new Set(rows.filter((row) => row.id !== null).map((row) => row.name));
+      const moves = batch.moves.map((m) =>
+        there.has(m.ref) ? m : { ...m, expect: { kind: "any" } as const },
+      );
+      return good.write({ ...batch, moves });
+    },
+  }),
+  "compares with the head as it was when the call began": (good) => ({
+    ...forward(good),
+    async write(batch) {
+      const names = batch.moves.map((m) => m.ref);
+      const rows = await good.readRefs(batch.workflow, { names });
+      await new Promise(setImmediate);
+      const moves = batch.moves.map((m) => {
+        const head = rows.find((row) => row.name === m.ref)?.id ?? null;
+        const held = m.expect.kind === "id" && m.expect.id === head;
+        return held ? { ...m, expect: { kind: "any" } as const } : m;
+      });
+      return good.write({ ...batch, moves });
+    },
+  }),
+  "keeps half of an atomic batch": (good) => ({
+    ...forward(good),
+    write: (batch) => good.write({ ...batch, atomic: false }),
+  }),
+  "lets one loser take down the others": (good) => ({
+    ...forward(good),
+    write: (batch) => good.write({ ...batch, atomic: true }),
+  }),
+  "answers old refs": (good) => {
+    const seen = new Map<string, RefRow[]>();
+    return {
+      ...forward(good),
+      async readRefs(w, pattern) {
+        const key = JSON.stringify([w, pattern]);
+        const rows = seen.get(key) ?? (await good.readRefs(w, pattern));
+        seen.set(key, rows);
+        return rows;
+      },
+    };
+  },
+  "keeps the objects of a loser": (good) => keeping(good, "objects", true),
+  "keeps the commits of a loser": (good) => keeping(good, "commits", true),
+  "shares objects between workflows": (good) => {
+    const all = new Map<ObjectId, ObjectRecord>();
+    return {
+      ...forward(good),
+      async write(batch) {
+        const answer = await good.write(batch);
+        const won = answer.moves.some((m) => m.outcome === "moved");
+        if (won) for (const o of batch.objects) all.set(o.id, o);
+        return answer;
+      },
+      async readObjects(w, ids) {
+        return (await good.readObjects(w, ids)).map((o, i) => o ?? all.get(ids[i]!));
+      },
+    };
+  },
+  "loses objects": (good) => ({
+    ...forward(good),
+    write: (batch) => good.write({ ...batch, objects: batch.objects.slice(0, 100) }),
+  }),
+  "drops an entry of the log": (good) =>
+    readingLog(good, (log) => log.filter((entry) => entry.seq !== 2)),
+  "answers the log oldest first": (good) => readingLog(good, (log) => [...log].reverse()),
+  "does not chain the log": (good) =>
+    readingLog(good, (log) => log.map((entry) => ({ ...entry, previous: entry.hash }))),
+  "forgets who moved a ref": (good) =>
+    readingLog(good, (log) => log.map((entry) => ({ ...entry, actor: "" }))),
+  "forgets the trace": (good) =>
+    readingLog(good, (log) => log.map((entry) => ({ ...entry, trace: "" }))),
+  "pages the log from its end whatever was asked": (good) => ({
+    ...forward(good),
+    readReflog: (w, ref, { limit }) => good.readReflog(w, ref, { limit }),
+  }),
+  "lets the highest step go down": (good) => {
+    const last = new Map<string, number>();
+    const lower = (row: RefRow) => ({ ...row, maxStep: last.get(row.name) ?? row.maxStep });
+    return {
+      ...readingRefs(good, (rows) => rows.map(lower)),
+      async write(batch) {
+        const answer = await good.write(batch);
+        const moves = answer.moves.map((m, i): MoveAnswer => {
+          if (m.outcome !== "moved") return m;
+          last.set(m.row.name, batch.moves[i]!.maxStep);
+          return { ...m, row: lower(m.row) };
+        });
+        return { ...answer, moves };
+      },
+    };
+  },
+  "starts the sequence anew": (good) =>
+    answering(good, (m) => (m.outcome === "moved" ? { ...m, row: { ...m.row, seq: 1 } } : m)),
+  "keeps the incarnation over a deletion": (good) => {
+    const first = new Map<string, string>();
+    const keep = (row: RefRow) => {
+      if (!first.has(row.name)) first.set(row.name, row.incarnation);
+      return { ...row, incarnation: first.get(row.name)! };
+    };
+    return answering(good, (m) => (m.outcome === "moved" ? { ...m, row: keep(m.row) } : m));
+  },
+  "does not see that a batch landed": (good) =>
+    answering(good, (m) => (m.outcome === "landed" ? { outcome: "conflict", actual: m.row } : m)),
+  "takes a resent batch for a new one": (good) =>
+    answering(good, (m) =>
+      m.outcome === "landed" && m.row !== null ? { outcome: "moved", row: m.row } : m,
+    ),
+  "does not tell the actual head": (good) =>
+    answering(good, (m) => (m.outcome === "conflict" ? { outcome: "conflict", actual: null } : m)),
+  "calls what is missing a conflict": (good) =>
+    answering(good, (m) => (m.outcome === "missing" ? { outcome: "conflict", actual: null } : m)),
+  "tells only the first id that is missing": (good) =>
+    answering(good, (m) => (m.outcome === "missing" ? { ...m, ids: m.ids.slice(0, 1) } : m)),
+  "lists deleted refs": (good) => ({
+    ...forward(good),
+    readRefs: (w, pattern) =>
+      good.readRefs(w, "names" in pattern ? pattern : { ...pattern, deleted: true }),
+  }),
+  "forgets deleted refs": (good) => readingRefs(good, (rows) => rows.filter((r) => r.id !== null)),
+  "sorts refs by UTF-16": (good) =>
+    readingRefs(good, (rows) => [...rows].sort((a, b) => (a.name < b.name ? -1 : 1))),
+  "ignores case in ref names": (good) => ({
+    ...forward(good),
+    write: (batch) =>
+      good.write({
+        ...batch,
+        moves: batch.moves.map((m) => ({ ...m, ref: m.ref.toLowerCase() })),
+      }),
+    readRefs: (w, p) =>
+      good.readRefs(w, "names" in p ? { names: p.names.map((n) => n.toLowerCase()) } : p),
+  }),
+  "takes a prefix for a pattern": (good) => ({
+    ...forward(good),
+    async readRefs(w, p) {
+      if ("names" in p) return good.readRefs(w, p);
+      const like = new RegExp(`^${p.prefix.replace(/_/g, ".").replace(/%/g, ".*")}`, "u");
+      const all = await good.readRefs(w, { ...p, prefix: "" });
+      return all.filter((row) => like.test(row.name));
+    },
+  }),
+  "stores bodies as text": (good) =>
+    readingBodies(good, (body) => Buffer.from(Buffer.from(body).toString("utf8"))),
+  "cuts bodies at NUL": (good) =>
+    readingBodies(good, (body) => {
+      const end = body.indexOf(0);
+      return end < 0 ? body : body.subarray(0, end);
+    }),
+  "loses empty bodies": (good) => ({
+    ...forward(good),
+    async readObjects(w, ids) {
+      const found = await good.readObjects(w, ids);
+      return found.map((o) => (o && "body" in o && o.body.length === 0 ? undefined : o));
+    },
+  }),
+  "calls every object a blob": (good) => ({
+    ...forward(good),
+    async readObjects(w, ids) {
+      const found = await good.readObjects(w, ids);
+      return found.map((o) => o && { ...o, type: "blob" as const });
+    },
+  }),
+  "answers in its own order": (good) => ({
+    ...forward(good),
+    readObjects: (w, ids) => good.readObjects(w, [...ids].sort()),
+  }),
+  "leaves out what is not stored": (good) => ({
+    ...forward(good),
+    readObjects: async (w, ids) => (await good.readObjects(w, ids)).filter((o) => o !== undefined),
+  }),
+  "loses inlined objects": (good) => readingCommits(good, (c) => ({ ...c, inline: [] })),
+  "sorts parents": (good) =>
+    readingCommits(good, (c) => ({ ...c, parents: [...c.parents].sort() })),
+  "keeps dates in 32 bits": (good) => readingCommits(good, (c) => ({ ...c, time: c.time | 0 })),
+  "loses external ids": (good) => readingCommits(good, (c) => ({ ...c, externalId: null })),
+  "finds ids only by whole bytes": (good) => ({
+    ...forward(good),
+    findIds: (w, prefix, limit) => good.findIds(w, prefix.slice(0, prefix.length & ~1), limit),
+  }),
+  "finds objects before commits": (good) => ({
+    ...forward(good),
+    async findIds(w, prefix, limit) {
+      const found = await good.findIds(w, prefix, limit);
+      return found.sort((a, b) => (a.type > b.type ? 1 : -1));
+    },
+  }),
+  "finds external ids newest first": (good) => ({
+    ...forward(good),
+    findExternal: async (w, id) => (await good.findExternal(w, id)).reverse(),
+  }),
+  "orders the graph by date": (good) => ({
+    ...forward(good),
+    readGraph: async (w, ids, limit) =>
+      (await good.readGraph(w, ids, limit)).sort((a, b) => a.time - b.time),
+  }),
+  "reads the graph past its limit": (good) => ({
+    ...forward(good),
+    readGraph: (w, ids, limit) => good.readGraph(w, ids, limit + 1),
+  }),
+  "ends a scan after its first page": (good) => ({
+    ...forward(good),
+    scanObjects: async (w, after, limit) => ({
+      ...(await good.scanObjects(w, after, limit)),
+      next: null,
+    }),
+  }),
+  "begins a page with the last row of the one before": (good) => {
+    let before: string | null = null;
+    return {
+      ...forward(good),
+      async scanCommits(w, after, limit) {
+        const page = await good.scanCommits(w, after === null ? null : before, limit);
+        before = after;
+        return page;
+      },
+    };
+  },
+  "creates a workflow twice": (good) => ({
+    ...forward(good),
+    async write(batch): Promise<WriteAnswer> {
+      const answer = await good.write(batch);
+      if (answer.workflow !== "exists" || batch.create === undefined) return answer;
+      const { create: _, ...rest } = batch;
+      return { ...(await good.write(rest)), workflow: "created" };
+    },
+  }),
+  "makes workflows by itself": (good) => ({
+    ...forward(good),
+    async write(batch) {
+      const answer = await good.write(batch);
+      return answer.workflow === "missing" ? { ...answer, workflow: "ok" } : answer;
+    },
+  }),
+  "sorts workflows by UTF-16": (good) => ({
+    ...forward(good),
+    readWorkflows: async (o) =>
+      (await good.readWorkflows(o)).sort((a, b) => (a.id < b.id ? -1 : 1)),
+  }),
+  "leaves inlined objects out of the usage": (good) => ({
+    ...forward(good),
+    async usage(w) {
+      const usage = await good.usage(w);
+      const { rows } = await good.scanCommits(w, null, 1000);
+      return { ...usage, objects: usage.objects - rows.flatMap((c) => c.inline).length };
+    },
+  }),
+  "answers after it was closed": (good) => ({ ...forward(good), async close() {} }),
+};

@@ -1,0 +1,93 @@
+import { describe, expect, it } from "vitest";
+import { closedGuard } from "../../src/storage/decorators/closed-guard.js";
+import { counting } from "../../src/storage/decorators/counting.js";
+import { forward } from "../../src/storage/decorators/forward.js";
+import { verifying } from "../../src/storage/decorators/verifying.js";
+import type { Storage } from "../../src/storage/port.js";
+import { ABSENT, begin, blob, commit, move, mustMove } from "../../src/testing/fixtures.js";
+import { conformanceSuite } from "../../src/testing/index.js";
+import { verify } from "../fault/sqlite-helpers.js";
+import { memoryTarget } from "./targets.js";
+
+const decorators: Readonly<Record<string, (storage: Storage) => Storage>> = {
+  "the verifying decorator": (storage) => verifying(storage, verify),
+  "the counting decorator": (storage) => counting(storage).storage,
+  "the closed guard over itself": (storage) => closedGuard(closedGuard(storage)),
+};
+
+for (const [name, decorate] of Object.entries(decorators)) {
+  const open = async () => {
+    const opened = await memoryTarget.open();
+    return { ...opened, storage: decorate(opened.storage) };
+  };
+  conformanceSuite({ name, open }, { describe, it });
+}
+
+describe("the verifying decorator", () => {
+  it("refuses to write an object, an inlined object or a commit under a wrong id", async () => {
+    const { storage } = await memoryTarget.open();
+    const verified = verifying(storage, verify);
+    await begin(verified, "w");
+    const wrong = { ...blob("a"), id: blob("b").id };
+    const tries = [
+      () => mustMove(verified, move("r", ABSENT, [commit()]), { objects: [wrong] }),
+      () => mustMove(verified, move("r", ABSENT, [commit({ inline: [wrong] })])),
+      () => mustMove(verified, move("r", ABSENT, [{ ...commit(), id: commit().id }])),
+    ];
+    for (const attempt of tries) {
+      await expect(attempt()).rejects.toMatchObject({ code: "CORRUPT_OBJECT" });
+    }
+    expect(await storage.readRefs("w", { prefix: "", deleted: true })).toEqual([]);
+  });
+});
+
+describe("the counting decorator", () => {
+  it("counts calls, objects and bytes, both ways", async () => {
+    const { storage } = await memoryTarget.open();
+    const counted = counting(storage);
+    await begin(counted.storage, "w");
+    const [a, b] = [blob("12345"), blob("1234567")];
+    const root = commit({ inline: [b] });
+    await mustMove(counted.storage, move("r", ABSENT, [root]), { objects: [a] });
+    await counted.storage.readObjects("w", [a.id, b.id]);
+    await counted.storage.readCommits("w", [root.id]);
+    const size = root.body.length;
+    expect(counted.counts()).toMatchObject({
+      calls: { write: 2, readObjects: 1, readCommits: 1, readRefs: 0 },
+      roundTrips: 4,
+      objectsWritten: 3,
+      bytesWritten: 12 + size,
+      objectsRead: 3,
+      bytesRead: 12 + size,
+    });
+    counted.reset();
+    expect(counted.counts()).toMatchObject({ roundTrips: 0, objectsWritten: 0, bytesRead: 0 });
+  });
+});
+
+describe("the closed guard", () => {
+  it("closes what it guards once, after the calls under way", async () => {
+    const events: string[] = [];
+    let finish: () => void = () => {};
+    const { storage } = await memoryTarget.open();
+    const guarded = closedGuard({
+      ...forward(storage),
+      usage: async () => {
+        await new Promise<void>((resolve) => {
+          finish = resolve;
+        });
+        events.push("answered");
+        return { commits: 0, objects: 0, bytes: 0 };
+      },
+      close: async () => {
+        events.push("closed");
+      },
+    });
+    const call = guarded.usage("w");
+    const closing = [guarded.close(), guarded.close()];
+    await expect(guarded.usage("w")).rejects.toMatchObject({ code: "STORE_CLOSED" });
+    finish();
+    await Promise.all([call, ...closing]);
+    expect(events).toEqual(["answered", "closed"]);
+  });
+});

@@ -1,0 +1,38 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createMemoryStorage } from "../../src/storage/memory/memory-storage.js";
+import type { BackendOptions, Storage } from "../../src/storage/port.js";
+import { openSqliteStorage } from "../../src/storage/sqlite/open.js";
+import { type ConformanceTarget, digest, randomHex } from "../../src/testing/index.js";
+
+const options: BackendOptions = { digest, randomHex, now: Date.now };
+
+export const memoryTarget: ConformanceTarget = {
+  name: "memory",
+  async open() {
+    const storage = createMemoryStorage(options);
+    return { storage, destroy: () => storage.close() };
+  },
+};
+
+export const sqliteTarget: ConformanceTarget = {
+  name: "sqlite",
+  async open() {
+    const path = await mkdtemp(join(tmpdir(), "agstate-conformance-"));
+    const opened: Storage[] = [];
+    const open = async (create: boolean) => {
+      const storage = await openSqliteStorage({ ...options, path, create, busyTimeoutMs: 5000 });
+      opened.push(storage);
+      return storage;
+    };
+    return {
+      storage: await open(true),
+      reopen: () => open(false),
+      async destroy() {
+        for (const storage of opened) await storage.close();
+        await rm(path, { recursive: true });
+      },
+    };
+  },
+};
