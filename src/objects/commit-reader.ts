@@ -1,0 +1,91 @@
+import { LRUCache } from "lru-cache";
+import { AgstateError } from "../core/errors.js";
+import type { ObjectId } from "../core/ids.js";
+import type { CommitRecord, Storage } from "../storage/port.js";
+import { type CommitFields, decodeCommit } from "./commit.js";
+import type { Link } from "./encode.js";
+import { type DecodedObject, decodeRecord } from "./reader.js";
+
+/** The parts of a commit's root tree; each is there only when the commit has it. */
+export const ROOT_PARTS = ["state", "step", "envelope", "policy"] as const;
+export type RootPart = (typeof ROOT_PARTS)[number];
+
+/** A commit as loaded: its fields, its place in the graph, and what its row carried. */
+export interface LoadedCommit extends CommitFields {
+  readonly id: ObjectId;
+  readonly generation: number;
+  readonly root: Partial<Readonly<Record<RootPart, Link>>>;
+  /** The objects that live in the commit's row. */
+  readonly inline: ReadonlyMap<ObjectId, DecodedObject>;
+}
+
+export type CommitCache = LRUCache<string, LoadedCommit>;
+
+const CACHED_COMMITS = 5000;
+
+export function createCommitCache(): CommitCache {
+  return new LRUCache({ max: CACHED_COMMITS });
+}
+
+/** Makes a loaded commit of a stored one. */
+function loadCommit(record: CommitRecord): LoadedCommit {
+  const fields = decodeCommit(record.body, record.id);
+  const inline = new Map(record.inline.map((o) => [o.id, decodeRecord(o)]));
+  const tree = inline.get(fields.tree);
+  if (tree?.type !== "tree") {
+    throw new AgstateError(
+      "CORRUPT_OBJECT",
+      `commit ${record.id} has no root tree ${fields.tree} in its row`,
+      { id: record.id, tree: fields.tree },
+    );
+  }
+  const root: Partial<Record<RootPart, Link>> = {};
+  for (const entry of tree.entries) {
+    if ((ROOT_PARTS as readonly string[]).includes(entry.name))
+      root[entry.name as RootPart] = entry;
+  }
+  return { ...fields, id: record.id, generation: record.generation, root, inline };
+}
+
+/** Reads the commits of one workflow, through a cache. */
+export class CommitReader {
+  constructor(
+    private readonly storage: Pick<Storage, "readCommits">,
+    private readonly workflow: string,
+    private readonly cache: CommitCache,
+  ) {}
+
+  /** @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT` */
+  async read(id: ObjectId): Promise<LoadedCommit> {
+    return (await this.readAll([id]))[0] as LoadedCommit;
+  }
+
+  /** Reads commits in one call to the storage, the answer in the order of `ids`. */
+  async readAll(ids: readonly ObjectId[]): Promise<LoadedCommit[]> {
+    const missing = ids.filter((id) => !this.cache.has(id + this.workflow));
+    const loaded = new Map<ObjectId, LoadedCommit>();
+    if (missing.length > 0) {
+      const rows = await this.storage.readCommits(this.workflow, missing);
+      for (let i = 0; i < missing.length; i++) {
+        const record = rows[i];
+        const id = missing[i] as ObjectId;
+        if (record === undefined) {
+          throw new AgstateError(
+            "MISSING_OBJECT",
+            `commit ${id} is not in the store; run agstate fsck to see what refers to it`,
+            { id },
+          );
+        }
+        loaded.set(id, this.prime(record));
+      }
+    }
+    return ids.map((id) => loaded.get(id) ?? (this.cache.get(id + this.workflow) as LoadedCommit));
+  }
+
+  /** Takes a commit that was just written or read into the cache. */
+  prime(record: CommitRecord): LoadedCommit {
+    const commit = loadCommit(record);
+    this.cache.set(record.id + this.workflow, commit);
+    return commit;
+  }
+}

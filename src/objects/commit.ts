@@ -1,0 +1,133 @@
+import { AgstateError } from "../core/errors.js";
+import { isObjectId, type ObjectId } from "../core/ids.js";
+
+export type StepStatus = "started" | "completed" | "failed";
+export type StepAction = "read" | "inference" | "write" | "execute";
+
+/** What a commit's headers tell of the step that it records. */
+export interface CommitStep {
+  /** The step's number on its branch: 1 or more, never used twice. */
+  readonly number: number;
+  readonly status: StepStatus;
+  readonly action: StepAction;
+  /** Hash of the step's input. */
+  readonly input?: string;
+  /** The idempotency key that went out with the step's side effect. */
+  readonly key?: string;
+}
+
+/** A commit's contents, as they stand in the Git commit object. */
+export interface CommitFields {
+  readonly tree: ObjectId;
+  readonly parents: readonly ObjectId[];
+  readonly author: string;
+  readonly committer: string;
+  /** The workflow, which stands in the e-mail part of author and committer. */
+  readonly workflow: string;
+  /** Whole seconds since the Unix epoch, of author and committer. */
+  readonly authorTime: number;
+  readonly committerTime: number;
+  /** 32 hex digits, so that two writers never make one commit. */
+  readonly nonce: string;
+  /** The step cursor: the number that the next step on this line of history takes. */
+  readonly nextStep: number;
+  /** Numbers of the steps that were started and not sealed. */
+  readonly inFlight: readonly number[];
+  readonly step?: CommitStep;
+  /** W3C traceparent. */
+  readonly trace?: string;
+  /** A foreign system's id of this commit. */
+  readonly externalId?: string;
+  readonly message: string;
+}
+
+/** Writes the body of the Git commit object. The values are checked where they enter. */
+export function encodeCommit(c: CommitFields): Buffer {
+  const lines = [`tree ${c.tree}`];
+  for (const parent of c.parents) lines.push(`parent ${parent}`);
+  lines.push(
+    `author ${c.author} <${c.author}@${c.workflow}> ${c.authorTime} +0000`,
+    `committer ${c.committer} <${c.committer}@${c.workflow}> ${c.committerTime} +0000`,
+    `agstate-nonce ${c.nonce}`,
+    `agstate-next-step ${c.nextStep}`,
+  );
+  if (c.inFlight.length > 0) lines.push(`agstate-in-flight ${c.inFlight.join(",")}`);
+  if (c.step !== undefined) {
+    lines.push(
+      `agstate-step ${c.step.number}`,
+      `agstate-status ${c.step.status}`,
+      `agstate-action ${c.step.action}`,
+    );
+    if (c.step.input !== undefined) lines.push(`agstate-input ${c.step.input}`);
+    if (c.step.key !== undefined) lines.push(`agstate-key ${c.step.key}`);
+  }
+  if (c.trace !== undefined) lines.push(`agstate-trace ${c.trace}`);
+  if (c.externalId !== undefined) lines.push(`agstate-external-id ${c.externalId}`);
+  return Buffer.from(`${lines.join("\n")}\n\n${c.message}\n`);
+}
+
+const PERSON = /^(.*) <(.*)> ([0-9]+) [+-][0-9]{4}$/;
+
+/**
+ * Reads the body of a Git commit object that agstate wrote; headers that it
+ * does not know are passed over.
+ *
+ * @throws AgstateError `CORRUPT_OBJECT`
+ */
+export function decodeCommit(body: Uint8Array, id: ObjectId): CommitFields {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8");
+  const end = text.indexOf("\n\n");
+  const headers = new Map<string, string>();
+  const parents: ObjectId[] = [];
+  for (const line of text.slice(0, end).split("\n")) {
+    const space = line.indexOf(" ");
+    const key = line.slice(0, space);
+    const value = line.slice(space + 1);
+    if (key === "parent") parents.push(value as ObjectId);
+    else if (!headers.has(key)) headers.set(key, value);
+  }
+  const author = PERSON.exec(headers.get("author") ?? "");
+  const committer = PERSON.exec(headers.get("committer") ?? "");
+  const tree = headers.get("tree") ?? "";
+  if (end < 0 || author === null || committer === null || ![tree, ...parents].every(isObjectId)) {
+    throw new AgstateError("CORRUPT_OBJECT", `commit ${id} is malformed`, { id });
+  }
+  const message = text.slice(end + 2);
+  const email = author[2] as string;
+  return {
+    tree: tree as ObjectId,
+    parents,
+    author: author[1] as string,
+    committer: committer[1] as string,
+    workflow: email.startsWith(`${author[1]}@`)
+      ? email.slice((author[1] as string).length + 1)
+      : email,
+    authorTime: Number(author[3]),
+    committerTime: Number(committer[3]),
+    nonce: headers.get("agstate-nonce") ?? "",
+    nextStep: Number(headers.get("agstate-next-step") ?? 1),
+    inFlight: (headers.get("agstate-in-flight") ?? "").split(",").filter(Boolean).map(Number),
+    ...decodeStep(headers),
+    ...optional("trace", headers.get("agstate-trace")),
+    ...optional("externalId", headers.get("agstate-external-id")),
+    message: message.endsWith("\n") ? message.slice(0, -1) : message,
+  };
+}
+
+function decodeStep(headers: ReadonlyMap<string, string>): { step?: CommitStep } {
+  const number = headers.get("agstate-step");
+  if (number === undefined) return {};
+  return {
+    step: {
+      number: Number(number),
+      status: headers.get("agstate-status") as StepStatus,
+      action: headers.get("agstate-action") as StepAction,
+      ...optional("input", headers.get("agstate-input")),
+      ...optional("key", headers.get("agstate-key")),
+    },
+  };
+}
+
+function optional<K extends string>(key: K, value: string | undefined): { [P in K]?: string } {
+  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: string });
+}

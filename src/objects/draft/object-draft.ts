@@ -1,0 +1,140 @@
+import type { ObjectId } from "../../core/ids.js";
+import type { JsonValue } from "../../core/json.js";
+import type { SmallText } from "../canonical.js";
+import { type Encoded, type Link, toLink } from "../encode.js";
+import { LEAF_MAX_BYTES } from "../format.js";
+import { type Isolation, isolationOfKey } from "../isolation.js";
+import { KeyTable } from "./key-table.js";
+import { type Draft, type DraftContext, LeafDraft } from "./types.js";
+
+/** The least that a member takes in canonical form: two quotes, a colon, a value, and a comma. */
+const MEMBER_MIN_BYTES = 5;
+
+/** An object that is being edited: its members are links to what is stored, or drafts. */
+export class ObjectDraft implements Draft {
+  readonly kind = "object";
+  /** Members that were opened or set; null where a member was deleted. */
+  private readonly touched = new Map<string, Draft | null>();
+
+  private constructor(
+    private readonly context: DraftContext,
+    private readonly table: KeyTable,
+    /** Whether the object was a tree; its canonical form is then over the limit, or it is held apart. */
+    private readonly wasTree: boolean,
+  ) {}
+
+  static from(context: DraftContext, value: { readonly [key: string]: JsonValue }): ObjectDraft {
+    const draft = new ObjectDraft(context, KeyTable.empty(context.reader), false);
+    for (const key of Object.keys(value)) {
+      draft.touched.set(key, new LeafDraft(context, value[key] as JsonValue));
+    }
+    return draft;
+  }
+
+  static async stored(context: DraftContext, id: ObjectId): Promise<ObjectDraft> {
+    return new ObjectDraft(context, await KeyTable.stored(context.reader, id), true);
+  }
+
+  /** Opens a member for editing; undefined when there is none. */
+  async open(key: string): Promise<Draft | undefined> {
+    const touched = this.touched.get(key);
+    if (touched !== undefined) return touched ?? undefined;
+    const link = await this.table.get(key);
+    if (link === undefined) return undefined;
+    const draft = await this.context.open(link);
+    this.touched.set(key, draft);
+    return draft;
+  }
+
+  async has(key: string): Promise<boolean> {
+    const touched = this.touched.get(key);
+    return touched === undefined ? (await this.table.get(key)) !== undefined : touched !== null;
+  }
+
+  set(key: string, draft: Draft): void {
+    this.touched.set(key, draft);
+  }
+
+  delete(key: string): void {
+    this.touched.set(key, null);
+  }
+
+  async encode(policy: Isolation | null): Promise<Encoded> {
+    const encoded = new Map<string, Encoded | null>();
+    for (const [key, draft] of this.touched) {
+      encoded.set(key, draft === null ? null : await draft.encode(isolationOfKey(policy, key)));
+    }
+    const small = await this.small(encoded, policy);
+    if (small !== null) return small;
+    for (const [key, member] of encoded) {
+      if (member === null) await this.table.delete(key);
+      else await this.table.set(key, toLink(this.context.sink, member));
+    }
+    return { tree: await this.table.encode(this.context.sink) };
+  }
+
+  /** The object as one blob, when it fits and nothing in it is held apart. */
+  private async small(
+    encoded: ReadonlyMap<string, Encoded | null>,
+    policy: Isolation | null,
+  ): Promise<SmallText | null> {
+    for (const member of encoded.values()) if (member !== null && "tree" in member) return null;
+    if (this.wasTree && policy === null && !(await this.shrank(encoded))) return null;
+    if ((this.table.count - encoded.size) * MEMBER_MIN_BYTES > LEAF_MAX_BYTES) return null;
+    const members = new Map<string, Link | Encoded>(await this.table.all());
+    for (const [key, member] of encoded) {
+      if (member === null) members.delete(key);
+      else members.set(key, member);
+    }
+    let bytes = members.size + 1;
+    for (const [key, member] of members) {
+      if (isTree(member)) return null;
+      if (policy !== null && isolationOfKey(policy, key)?.isolated === true) return null;
+      bytes += key.length + 3 + ("bytes" in member ? member.bytes : 1);
+      if (bytes > LEAF_MAX_BYTES) return null;
+    }
+    return this.join(members);
+  }
+
+  /** Whether the edits took away more bytes than they brought; only what was touched is read. */
+  private async shrank(encoded: ReadonlyMap<string, Encoded | null>): Promise<boolean> {
+    let growth = 0;
+    for (const [key, member] of encoded) {
+      const old = await this.table.get(key);
+      const frame = Buffer.byteLength(JSON.stringify(key)) + 2;
+      if (old !== undefined) {
+        if (old.type === "tree") return true;
+        growth -= frame + Buffer.byteLength(await this.context.reader.text(old.id));
+      }
+      if (member !== null) growth += frame + (member as SmallText).bytes;
+    }
+    return growth < 0;
+  }
+
+  /** Puts the canonical texts of the members together, reading those not at hand; null when too large. */
+  private async join(members: ReadonlyMap<string, Link | Encoded>): Promise<SmallText | null> {
+    const links = [...members.values()].filter((m): m is Link => "id" in m);
+    const objects = await this.context.reader.readAll(links.map((link) => link.id));
+    const texts = new Map(
+      links.map((link, i) => {
+        const object = objects[i];
+        return [link.id, object?.type === "blob" ? object.text : ""];
+      }),
+    );
+    const parts = [...members.keys()].sort(byUtf16).map((key) => {
+      const member = members.get(key) as Link | SmallText;
+      return `${JSON.stringify(key)}:${"id" in member ? texts.get(member.id) : member.text}`;
+    });
+    const text = `{${parts.join(",")}}`;
+    const bytes = Buffer.byteLength(text);
+    return bytes <= LEAF_MAX_BYTES ? { text, bytes } : null;
+  }
+}
+
+function isTree(member: Link | Encoded): boolean {
+  return "tree" in member || ("type" in member && member.type === "tree");
+}
+
+function byUtf16(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

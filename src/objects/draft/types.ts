@@ -1,0 +1,36 @@
+import type { JsonValue } from "../../core/json.js";
+import { type Encoded, encodeValue, type Link } from "../encode.js";
+import type { Isolation } from "../isolation.js";
+import type { ObjectReader } from "../reader.js";
+import type { ObjectSink } from "../sink.js";
+
+/** Where a draft reads what it needs, and writes what it becomes. */
+export interface DraftContext {
+  readonly reader: ObjectReader;
+  readonly sink: ObjectSink;
+  /** Opens the value behind a link. */
+  open(link: Link): Promise<Draft>;
+}
+
+/**
+ * A value that is being edited: loaded only along the paths that are touched,
+ * encoded once at the end.
+ */
+export interface Draft {
+  readonly kind: "leaf" | "object" | "list" | "text";
+  encode(policy: Isolation | null): Encoded | Promise<Encoded>;
+}
+
+/** A value at hand as a whole: new, or small enough to have been one blob. */
+export class LeafDraft implements Draft {
+  readonly kind = "leaf";
+
+  constructor(
+    private readonly context: DraftContext,
+    readonly value: JsonValue,
+  ) {}
+
+  encode(policy: Isolation | null): Encoded {
+    return encodeValue(this.context.sink, this.value, policy);
+  }
+}

@@ -1,0 +1,66 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
+import type { ObjectId } from "../core/ids.js";
+
+/** The types of Git objects that agstate writes. */
+export type GitObjectType = "blob" | "tree" | "commit";
+
+type Sha256Hex = (data: Uint8Array) => string;
+
+/** SHA-256 in portable JavaScript, for platforms without a native one. */
+export function portableSha256Hex(data: Uint8Array): string {
+  return bytesToHex(sha256(data));
+}
+
+/**
+ * SHA-256 by the platform, or null where there is none.
+ *
+ * Measured on Node.js 20, the native one-shot hash is faster than the portable
+ * one at every size, from 16 bytes (4 times) to 4 KiB (10 times).
+ */
+export const nativeSha256Hex: Sha256Hex | null = findNative();
+
+function findNative(): Sha256Hex | null {
+  const crypto = globalThis.process?.getBuiltinModule?.("node:crypto");
+  if (crypto === undefined) return null;
+  if (typeof crypto.hash === "function") return (data) => crypto.hash("sha256", data, "hex");
+  return (data) => crypto.createHash("sha256").update(data).digest("hex");
+}
+
+const sha256Hex: Sha256Hex = nativeSha256Hex ?? portableSha256Hex;
+
+/** A scratch buffer for header and body together, so that small objects cost one hash call and no allocation. */
+const scratch = Buffer.allocUnsafe(16 * 1024);
+
+/** The id of a Git object: SHA-256 over `<type> <size>\0` and the body. */
+export function hashObject(type: GitObjectType, body: Uint8Array): ObjectId {
+  const header = `${type} ${body.length}\0`;
+  const size = header.length + body.length;
+  const whole = size <= scratch.length ? scratch : Buffer.allocUnsafe(size);
+  whole.write(header, 0, "latin1");
+  whole.set(body, header.length);
+  return sha256Hex(whole.subarray(0, size)) as ObjectId;
+}
+
+/** SHA-256 of the UTF-8 of a text, as 64 hex digits. */
+export function digestText(text: string): ObjectId {
+  return sha256Hex(Buffer.from(text)) as ObjectId;
+}
+
+/** A SHA-256 that is fed piece by piece, for files too large to hold. */
+export interface StreamingSha256 {
+  update(data: Uint8Array): void;
+  /** The 32 bytes; call it once, at the end. */
+  digest(): Uint8Array;
+}
+
+export function createSha256(): StreamingSha256 {
+  const native = globalThis.process?.getBuiltinModule?.("node:crypto")?.createHash("sha256");
+  if (native === undefined) return sha256.create();
+  return {
+    update: (data) => {
+      native.update(data);
+    },
+    digest: () => native.digest(),
+  };
+}

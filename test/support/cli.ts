@@ -1,0 +1,66 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const MAIN = fileURLToPath(new URL("../../dist/bin/agstate.js", import.meta.url));
+
+export interface CliResult {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A temporary folder in which the built command line is run as a user would. */
+export class CliSandbox {
+  readonly directory = mkdtempSync(join(tmpdir(), "agstate-cli-"));
+
+  run(
+    args: readonly string[],
+    options: { input?: string; env?: NodeJS.ProcessEnv; cwd?: string } = {},
+  ): CliResult {
+    const env: NodeJS.ProcessEnv = { ...process.env, ...options.env };
+    for (const name of ["AGSTATE_STORE", "AGSTATE_WORKFLOW", "NO_COLOR", "FORCE_COLOR"]) {
+      if (options.env?.[name] === undefined) delete env[name];
+    }
+    const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
+      cwd: options.cwd ?? this.directory,
+      env,
+      input: options.input ?? "",
+      encoding: "utf8",
+      maxBuffer: 1 << 28,
+    });
+    return { status, stdout, stderr };
+  }
+
+  /** Runs a command that must succeed, and gives what it printed. */
+  ok(args: readonly string[], options: { input?: string; env?: NodeJS.ProcessEnv } = {}): string {
+    const result = this.run(args, options);
+    if (result.status !== 0) {
+      throw new Error(`agstate ${args.join(" ")} ended with ${result.status}: ${result.stderr}`);
+    }
+    return result.stdout;
+  }
+
+  /** Runs a command with `--json` and parses what it printed, a value a line. */
+  json<T = Record<string, unknown>>(args: readonly string[], input?: string): T[] {
+    return this.ok(["--json", ...args], input === undefined ? {} : { input })
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as T);
+  }
+
+  shell(script: string): CliResult {
+    const { status, stdout, stderr } = spawnSync("bash", ["-c", script], {
+      cwd: this.directory,
+      env: { ...process.env, AGSTATE: `${process.execPath} ${MAIN}` },
+      encoding: "utf8",
+    });
+    return { status, stdout, stderr };
+  }
+
+  remove(): void {
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
