@@ -1,0 +1,31 @@
+/**
+ * agstate: version control for the state of AI agents.
+ *
+ * @module
+ */
+export { AgstateError, ERROR_CODES, type ErrorCode, isAgstateError } from "./core/errors.js";
+export type { JsonValue } from "./core/json.js";
+export { DEFAULT_LIMITS, type Limits } from "./core/limits.js";
+export type { Change } from "./merge/diff.js";
+export type { StepAction, StepStatus } from "./objects/commit.js";
+export type { StateOperation } from "./objects/draft/operations.js";
+export type { Storage, StoreDescription, Usage } from "./storage/port.js";
+export type { Branch } from "./store/branch.js";
+export type { FsckProblem, FsckReport } from "./store/fsck.js";
+export type {
+  Classification,
+  Commit,
+  CommitOptions,
+  CreateWorkflowOptions,
+  LogOptions,
+  Ref,
+  ReflogLine,
+  State,
+  StepInfo,
+  StepToRecord,
+  WorkflowDeclaration,
+  WorkflowInfo,
+  WriteOptions,
+} from "./store/types.js";
+export type { BranchOptions, RefChangeOptions, Workflow } from "./store/workflow.js";
+export { type OpenStoreOptions, openStore, type Store } from "./store.js";

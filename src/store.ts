@@ -1,0 +1,208 @@
+import { randomBytes } from "node:crypto";
+import { AgstateError } from "./core/errors.js";
+import { type Limits, resolveLimits } from "./core/limits.js";
+import { checkIdentity, quoteForMessage } from "./core/names.js";
+import { canonicalText } from "./objects/canonical.js";
+import { encodeValue, toLink } from "./objects/encode.js";
+import { digestText, hashObject } from "./objects/hash.js";
+import { compileIsolation, isolationOfKey } from "./objects/isolation.js";
+import { normalize } from "./objects/normalize.js";
+import { ObjectSink } from "./objects/sink.js";
+import { CANONICAL_REF, GENESIS_REF } from "./refs/names.js";
+import { movedRow, type RefUpdate, workflowNotFound } from "./refs/ref-store.js";
+import type { BackendOptions, Storage, StoreDescription, WorkflowRecord } from "./storage/port.js";
+import { checkDeclaration } from "./store/declaration.js";
+import { createStoreContext, Repository, type StoreContext } from "./store/repository.js";
+import type { CreateWorkflowOptions, WorkflowInfo } from "./store/types.js";
+import { toWorkflowInfo } from "./store/views.js";
+import { Workflow } from "./store/workflow.js";
+import { prepareCommit } from "./store/write-commit.js";
+
+export interface OpenStoreOptions {
+  /** Makes the store when it does not exist; default true. */
+  readonly create?: boolean;
+  /** The region that a new store stands in; an existing one must be of this region. */
+  readonly region?: string;
+  readonly limits?: Partial<Limits>;
+  /** Puts a decorator of the caller's around the storage, such as one that counts. */
+  readonly wrap?: (storage: Storage) => Storage;
+}
+
+/**
+ * Opens a store: `sqlite:DIRECTORY` (the embedded one; `sqlite:.agstate` is the
+ * usual place) or `memory:` (gone with the process).
+ *
+ * @throws AgstateError `STORE_NOT_FOUND`, `STORE_TOO_NEW`, `STORE_DAMAGED`, `STORE_MISMATCH`, `STORE_READONLY`, `INVALID_ARGUMENT`
+ */
+export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<Store> {
+  const limits = resolveLimits(options.limits);
+  if (options.region !== undefined) checkIdentity("region", options.region);
+  const storage = await openBackend(url, options, limits);
+  const wrapped = options.wrap?.(storage) ?? storage;
+  return new Store(createStoreContext({ storage: wrapped, limits, now: Date.now, randomHex }));
+}
+
+async function openBackend(
+  url: string,
+  options: OpenStoreOptions,
+  limits: Limits,
+): Promise<Storage> {
+  const { verifying } = await import("./storage/decorators/verifying.js");
+  const backend: BackendOptions = { digest: digestText, now: Date.now, randomHex };
+  const colon = url.indexOf(":");
+  const region = options.region === undefined ? {} : { region: options.region };
+  switch (url.slice(0, colon + 1)) {
+    case "memory:": {
+      const { createMemoryStorage } = await import("./storage/memory/memory-storage.js");
+      return verifying(createMemoryStorage(backend, options.region), verifyObject);
+    }
+    case "sqlite:": {
+      const { openSqliteStorage } = await import("./storage/sqlite/open.js");
+      const storage = await openSqliteStorage({
+        ...backend,
+        ...region,
+        path: url.slice(colon + 1) || ".agstate",
+        create: options.create ?? true,
+        busyTimeoutMs: limits.busyTimeoutMs,
+      });
+      return verifying(storage, verifyObject);
+    }
+    default:
+      throw new AgstateError(
+        "INVALID_ARGUMENT",
+        `store ${quoteForMessage(url)} is of no known kind; give sqlite:DIRECTORY or memory:`,
+        { url },
+      );
+  }
+}
+
+function verifyObject(type: "blob" | "tree" | "commit", id: string, body: Uint8Array): void {
+  const actual = hashObject(type, body);
+  if (actual !== id) {
+    throw new AgstateError(
+      "CORRUPT_OBJECT",
+      `${type} ${id} is corrupt: its bytes hash to ${actual}; run agstate fsck to see what it affects`,
+      { id, expected: id, actual },
+    );
+  }
+}
+
+/** Random bytes as hex digits, drawn from the system in larger portions. */
+function randomHex(bytes: number): string {
+  if (pool.offset + bytes > pool.bytes.length) {
+    pool.bytes = randomBytes(4096);
+    pool.offset = 0;
+  }
+  const hex = pool.bytes.toString("hex", pool.offset, pool.offset + bytes);
+  pool.offset += bytes;
+  return hex;
+}
+
+const pool = { bytes: Buffer.alloc(0), offset: 0 };
+
+/** An open store: a catalogue of workflows. */
+export class Store {
+  /** @internal Use `openStore`. */
+  constructor(private readonly context: StoreContext) {}
+
+  /**
+   * Creates a workflow: its catalogue row, the genesis commit that holds its
+   * declarations, and the first commit of `canonical`, in one write.
+   *
+   * @throws AgstateError `WORKFLOW_EXISTS`, `INVALID_NAME`, `INVALID_VALUE`, `INVALID_ARGUMENT`, `INVALID_PATH`
+   */
+  async createWorkflow(id: string, options: CreateWorkflowOptions = {}): Promise<Workflow> {
+    checkIdentity("workflow id", id);
+    const author = checkIdentity("author", options.author ?? "agstate");
+    const region = (await this.context.storage.describe()).region;
+    const declared = checkDeclaration(options, region);
+    const isolation = compileIsolation(declared.isolation);
+    const record: WorkflowRecord = {
+      id,
+      classification: declared.classification,
+      storageRegion: declared.storageRegion,
+      retentionPolicy: declared.retentionPolicy,
+      isolation: canonicalText(declared.isolation),
+      createdAt: this.context.now(),
+    };
+    const repository = new Repository(this.context, id, isolation);
+    const message = `Create workflow ${id}`;
+    const first = (value: unknown, policy: ReturnType<typeof isolationOfKey>) => {
+      const { stateMaxBytes } = this.context.limits;
+      const sink = new ObjectSink();
+      const state = normalize(value, { maxBytes: stateMaxBytes });
+      return prepareCommit(repository, {
+        sink,
+        parents: [],
+        root: { state: toLink(sink, encodeValue(sink, state, policy)) },
+        author,
+        minStep: 1,
+        options: { message },
+      });
+    };
+    const genesis = first({ workflow: id, ...declared, createdAt: record.createdAt }, null);
+    const canonical = first(options.state ?? {}, isolationOfKey(isolation, "state"));
+    const update = (ref: string, commit: typeof genesis): RefUpdate => ({
+      ref,
+      expect: { kind: "absent" },
+      target: commit.record.id,
+      commits: [commit.record],
+      note: { actor: author, reason: "workflow: created" },
+    });
+    const updates = [update(GENESIS_REF, genesis), update(CANONICAL_REF, canonical)];
+    const answers = await repository.refs.apply({
+      create: record,
+      updates,
+      objects: [...genesis.objects, ...canonical.objects],
+    });
+    for (let i = 0; i < updates.length; i++) movedRow(updates[i] as RefUpdate, answers[i]);
+    return new Workflow(this.context, record);
+  }
+
+  /**
+   * Opens a workflow.
+   *
+   * @throws AgstateError `WORKFLOW_NOT_FOUND`, `INVALID_NAME`
+   */
+  async workflow(id: string): Promise<Workflow> {
+    checkIdentity("workflow id", id);
+    const record = await this.context.storage.readWorkflow(id);
+    if (record === undefined) throw workflowNotFound(id);
+    return new Workflow(this.context, record);
+  }
+
+  /** Lists the workflows in the order of their ids. */
+  async *workflows(): AsyncGenerator<WorkflowInfo, void, undefined> {
+    let after: string | undefined;
+    for (;;) {
+      const page = await this.context.storage.readWorkflows({
+        limit: CATALOGUE_PAGE,
+        ...(after === undefined ? {} : { after }),
+      });
+      for (const record of page) yield toWorkflowInfo(record);
+      if (page.length < CATALOGUE_PAGE) return;
+      after = (page.at(-1) as WorkflowRecord).id;
+    }
+  }
+
+  /** What the store is: backend, place, schema, identity, region. */
+  describe(): Promise<StoreDescription> {
+    return this.context.storage.describe();
+  }
+
+  /** Asks the backend to check its own files; an empty answer means sound. */
+  checkStructure(): Promise<{ what: string; detail: string }[]> {
+    return this.context.storage.checkStructure();
+  }
+
+  /** Waits for writes under way and closes the store; calling it again does nothing. */
+  close(): Promise<void> {
+    return this.context.storage.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+const CATALOGUE_PAGE = 500;

@@ -1,0 +1,314 @@
+import { AgstateError, isAgstateError } from "../core/errors.js";
+import type { ObjectId } from "../core/ids.js";
+import type { JsonValue } from "../core/json.js";
+import { parsePointer } from "../core/json-pointer.js";
+import { isOneLine, quoteForMessage } from "../core/names.js";
+import type { LoadedCommit, RootPart } from "../objects/commit-reader.js";
+import { decodeAt, decodeValue } from "../objects/decode.js";
+import { createDraftContext } from "../objects/draft/draft.js";
+import { applyOperations, type StateOperation } from "../objects/draft/operations.js";
+import { reconcile } from "../objects/draft/reconcile.js";
+import { encodeValue, type Link, toLink } from "../objects/encode.js";
+import { normalize } from "../objects/normalize.js";
+import { ObjectSink } from "../objects/sink.js";
+import { shortRefName } from "../refs/names.js";
+import { movedRow, type RefUpdate } from "../refs/ref-store.js";
+import type { RefRow } from "../storage/port.js";
+import type { Repository } from "./repository.js";
+import type {
+  Commit,
+  CommitOptions,
+  LogOptions,
+  ReflogLine,
+  State,
+  WriteOptions,
+} from "./types.js";
+import { toCommit, toReflogLine } from "./views.js";
+import { prepareCommit } from "./write-commit.js";
+
+/** The state part of a write: its link, and the value when it is at hand as a whole. */
+interface NewState {
+  readonly link: Link | undefined;
+  readonly value: JsonValue | undefined;
+}
+
+/**
+ * A handle on a branch, at the commit that it last read or wrote.
+ *
+ * It writes by compare-and-swap: when somebody else moved the branch, a write
+ * throws `REF_CONFLICT` and changes nothing, until `refresh` is called. Calls on
+ * one handle run one after another.
+ */
+export class Branch {
+  /** Full ref name. */
+  readonly ref: string;
+  /** As people see it, such as `agents/booker/try-1`. */
+  readonly name: string;
+  /** The last committed state, kept to find what changes in the next; undefined when not at hand. */
+  #value: JsonValue | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** @internal Use `workflow.branch`. */
+  constructor(
+    private readonly repository: Repository,
+    private row: RefRow,
+    private headCommit: LoadedCommit,
+    /** Who writes unless a call says otherwise. */
+    readonly author: string,
+  ) {
+    this.ref = row.name;
+    this.name = shortRefName(row.name);
+  }
+
+  /** The commit that the handle is at. */
+  get head(): Commit {
+    return toCommit(this.headCommit);
+  }
+
+  /** Reads where the branch is now, and takes the handle there. */
+  refresh(): Promise<Commit> {
+    return this.exclusive(async () => {
+      const row = await this.repository.refs.row(this.ref);
+      if (row === undefined || row.id === null) {
+        throw new AgstateError("REF_NOT_FOUND", `branch ${this.name} does not exist any more`, {
+          ref: this.ref,
+        });
+      }
+      if (row.id !== this.headCommit.id) {
+        this.headCommit = await this.repository.commits.read(row.id);
+        this.#value = undefined;
+      }
+      this.row = row;
+      return this.head;
+    });
+  }
+
+  /**
+   * Commits a state.
+   *
+   * Only what differs from the parent's state is hashed and stored. When
+   * nothing changed and neither a message nor a step nor a further parent asks
+   * for a commit, it gives the head and writes nothing.
+   *
+   * @throws AgstateError `REF_CONFLICT`, `INVALID_VALUE`, `LIMIT_EXCEEDED`, `REVISION_NOT_FOUND`
+   */
+  commit(options: CommitOptions = {}): Promise<Commit> {
+    return this.exclusive(() =>
+      this.write(options, async (sink) =>
+        options.state === undefined ? null : this.stateFromValue(sink, options.state),
+      ),
+    );
+  }
+
+  /**
+   * Edits the state by path; neither reads nor writes what the operations do not touch.
+   *
+   * @throws AgstateError `REF_CONFLICT`, `PATH_NOT_FOUND`, `INVALID_PATH`, `INVALID_VALUE`, `INVALID_ARGUMENT`, `LIMIT_EXCEEDED`
+   */
+  update(operations: readonly StateOperation[], options: WriteOptions = {}): Promise<Commit> {
+    return this.exclusive(() =>
+      this.write(options, (sink) => this.stateFromOperations(sink, operations)),
+    );
+  }
+
+  /**
+   * Reads the state at the handle's head, or the value at a JSON Pointer in it.
+   *
+   * @throws AgstateError `PATH_NOT_FOUND`
+   */
+  state(pointer = ""): Promise<State> {
+    return readState(this.repository, this.headCommit, pointer, this.name);
+  }
+
+  /** Commits from the head back, children before parents. */
+  async *log(options: LogOptions = {}): AsyncGenerator<Commit, void, undefined> {
+    yield* logFrom(this.repository, [this.headCommit.id], options);
+  }
+
+  /** The branch's log of moves, newest first. */
+  reflog(options: { limit?: number } = {}): Promise<ReflogLine[]> {
+    return readReflog(this.repository, this.ref, options.limit);
+  }
+
+  /** Runs writes one after another, so that each sees what the one before did. */
+  private exclusive<T>(work: () => Promise<T>): Promise<T> {
+    const run = this.#last.then(work, work);
+    this.#last = run.catch(() => undefined);
+    return run;
+  }
+
+  private async write(
+    options: WriteOptions,
+    makeState: (sink: ObjectSink) => Promise<NewState | null>,
+  ): Promise<Commit> {
+    const { repository } = this;
+    const sink = new ObjectSink();
+    const state = await makeState(sink);
+    const parents = [this.headCommit, ...(await this.mergeParents(options))];
+    const root: Partial<Record<RootPart, Link>> = { ...this.headCommit.root };
+    delete root.step;
+    if (state !== null) {
+      if (state.link === undefined) delete root.state;
+      else root.state = state.link;
+    }
+    if (!this.isNeeded(options, root, parents.length)) {
+      if (state?.value !== undefined) this.#value = state.value;
+      return this.head;
+    }
+    const prepared = prepareCommit(repository, {
+      sink,
+      parents,
+      root,
+      author: this.author,
+      minStep: this.row.maxStep + 1,
+      options,
+    });
+    const update: RefUpdate = {
+      ref: this.ref,
+      expect: { kind: "id", id: this.headCommit.id },
+      target: prepared.record.id,
+      commits: [prepared.record],
+      maxStep: prepared.maxStep,
+      note: {
+        actor: prepared.loaded.committer,
+        reason: options.reason ?? reasonOf(prepared.loaded.message),
+        trace: options.trace,
+      },
+    };
+    const [answer] = await repository.refs.apply({ updates: [update], objects: prepared.objects });
+    this.row = movedRow(update, answer);
+    this.headCommit = prepared.loaded;
+    if (state !== null) this.#value = state.value;
+    repository.objects.prime(prepared.objects);
+    return this.head;
+  }
+
+  private isNeeded(
+    options: WriteOptions,
+    root: Partial<Record<RootPart, Link>>,
+    parents: number,
+  ): boolean {
+    return (
+      root.state?.id !== this.headCommit.root.state?.id ||
+      (options.message !== undefined && options.message !== "") ||
+      options.step !== undefined ||
+      options.externalId !== undefined ||
+      options.allowEmpty === true ||
+      parents > 1
+    );
+  }
+
+  private async mergeParents(options: WriteOptions): Promise<LoadedCommit[]> {
+    const parents: LoadedCommit[] = [];
+    const seen = new Set<ObjectId>([this.headCommit.id]);
+    for (const revision of options.mergeParents ?? []) {
+      const { id } = await this.repository.revisions.resolve(revision);
+      if (seen.has(id)) continue;
+      seen.add(id);
+      parents.push(await this.repository.commits.read(id));
+    }
+    return parents;
+  }
+
+  private async stateFromValue(sink: ObjectSink, given: unknown): Promise<NewState> {
+    const { repository } = this;
+    const previous = await this.previousValue();
+    const { stateMaxBytes } = repository.context.limits;
+    const value = normalize(given, { previous, maxBytes: stateMaxBytes });
+    const stored = this.headCommit.root.state;
+    if (previous === undefined || stored === undefined) {
+      return { link: toLink(sink, encodeValue(sink, value, repository.statePolicy)), value };
+    }
+    if (value === previous) return { link: stored, value };
+    const context = createDraftContext(repository.objects, sink);
+    const draft = await reconcile(context, await context.open(stored), previous, value);
+    return { link: toLink(sink, await draft.encode(repository.statePolicy)), value };
+  }
+
+  /** The parent's state; undefined when there is none, or when it cannot be read, so that all is written anew. */
+  private async previousValue(): Promise<JsonValue | undefined> {
+    const stored = this.headCommit.root.state;
+    if (this.#value !== undefined || stored === undefined) return this.#value;
+    try {
+      return await decodeValue(this.repository.objects, stored);
+    } catch (error) {
+      if (isAgstateError(error, "ERASED", "CORRUPT_OBJECT", "MISSING_OBJECT")) return undefined;
+      throw error;
+    }
+  }
+
+  private async stateFromOperations(
+    sink: ObjectSink,
+    operations: readonly StateOperation[],
+  ): Promise<NewState> {
+    const { repository } = this;
+    const context = createDraftContext(repository.objects, sink);
+    const stored = this.headCommit.root.state;
+    const draft = await applyOperations(
+      context,
+      stored === undefined ? null : await context.open(stored),
+      operations,
+      repository.context.limits.stateMaxBytes,
+    );
+    if (draft === null) return { link: undefined, value: undefined };
+    return { link: toLink(sink, await draft.encode(repository.statePolicy)), value: undefined };
+  }
+}
+
+/** What the reflog says of a commit: the first line of its message, when that can stand in a log. */
+function reasonOf(message: string): string {
+  const subject = message.split("\n", 1)[0] as string;
+  return subject !== "" && subject.length <= REASON_MAX_LENGTH && isOneLine(subject)
+    ? subject
+    : "commit";
+}
+
+const REASON_MAX_LENGTH = 200;
+
+/** Reads a commit's state, or the value at a JSON Pointer in it. */
+export async function readState(
+  repository: Repository,
+  commit: LoadedCommit,
+  pointer: string,
+  shown: string,
+): Promise<State> {
+  const tokens = parsePointer(pointer);
+  const link = commit.root.state;
+  const value =
+    link === undefined ? undefined : await decodeAt(repository.objectsOf(commit), link, tokens);
+  if (value === undefined) {
+    throw new AgstateError(
+      "PATH_NOT_FOUND",
+      `there is no value at ${quoteForMessage(pointer)} in the state of ${shown}`,
+      { path: pointer, commit: commit.id },
+    );
+  }
+  return value;
+}
+
+/** Commits reachable from the tips, children before parents. */
+export async function* logFrom(
+  repository: Repository,
+  tips: readonly ObjectId[],
+  options: LogOptions,
+): AsyncGenerator<Commit, void, undefined> {
+  const { history } = repository;
+  const nodes =
+    options.firstParent === true && tips.length === 1
+      ? history.firstParentWalk(tips[0] as ObjectId)
+      : history.topoWalk(tips);
+  for await (const commit of repository.load(nodes, options.limit ?? Number.POSITIVE_INFINITY)) {
+    yield toCommit(commit);
+  }
+}
+
+export async function readReflog(
+  repository: Repository,
+  ref: string,
+  limit = Number.POSITIVE_INFINITY,
+): Promise<ReflogLine[]> {
+  const row = await repository.refs.row(ref);
+  if (row === undefined) return [];
+  const entries = await repository.storage.readReflog(repository.workflow, ref, { limit });
+  return entries.map((entry) => toReflogLine(entry, row.seq));
+}

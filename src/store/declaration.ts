@@ -1,0 +1,69 @@
+import { AgstateError } from "../core/errors.js";
+import { checkIdentity, quoteForMessage } from "../core/names.js";
+import type { Classification, WorkflowDeclaration } from "./types.js";
+
+const CLASSIFICATIONS: readonly Classification[] = ["public", "internal", "sensitive", "regulated"];
+
+/** An ISO 8601 duration with at least one part. */
+const PERIOD =
+  /^P(?=\d|T\d)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+S)?)?$/;
+
+/** A declaration with its defaults filled in. */
+export interface CheckedDeclaration {
+  readonly classification: Classification;
+  readonly storageRegion: string | null;
+  readonly retentionPolicy: string | null;
+  readonly isolation: readonly string[];
+}
+
+/**
+ * Checks what a workflow declares, before anything is written.
+ *
+ * A region that the store does not stand in is refused, and so is sensitive or
+ * regulated data without a region: there is no default region.
+ *
+ * @throws AgstateError `INVALID_ARGUMENT`, `INVALID_NAME`, `STORE_MISMATCH`
+ */
+export function checkDeclaration(
+  given: WorkflowDeclaration,
+  storeRegion: string | null,
+): CheckedDeclaration {
+  const classification = given.classification ?? "internal";
+  if (!CLASSIFICATIONS.includes(classification)) {
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      `classification ${quoteForMessage(String(classification))} is unknown; there are ${CLASSIFICATIONS.join(", ")}`,
+      { classification },
+    );
+  }
+  const storageRegion = given.storageRegion ?? null;
+  if (storageRegion !== null) checkIdentity("storage region", storageRegion);
+  if (storageRegion !== null && storageRegion !== storeRegion) {
+    throw new AgstateError(
+      "STORE_MISMATCH",
+      `the workflow belongs to region ${quoteForMessage(storageRegion)}, but this store ${
+        storeRegion === null
+          ? "has no region; create one with agstate init --region"
+          : `stands in ${quoteForMessage(storeRegion)}`
+      }`,
+      { storageRegion, storeRegion },
+    );
+  }
+  if (storageRegion === null && ["sensitive", "regulated"].includes(classification)) {
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      `a ${classification} workflow needs a storage region; name the region that its data stays in`,
+      { classification },
+    );
+  }
+  const retentionPolicy = given.retentionPolicy ?? null;
+  if (retentionPolicy !== null && !PERIOD.test(retentionPolicy)) {
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      `retention policy ${quoteForMessage(String(retentionPolicy))} is not an ISO 8601 period; write for example P90D`,
+      { retentionPolicy },
+    );
+  }
+  const isolation = [...new Set(given.isolation ?? [])].sort();
+  return { classification, storageRegion, retentionPolicy, isolation };
+}

@@ -1,0 +1,248 @@
+import { isAgstateError } from "../core/errors.js";
+import { type ObjectId, ZERO_ID } from "../core/ids.js";
+import { reflogEntryText } from "../core/reflog-entry.js";
+import { decodeCommit } from "../objects/commit.js";
+import { digestText, hashObject } from "../objects/hash.js";
+import { decodeRecord } from "../objects/reader.js";
+import type { CommitRecord, ObjectRecord, RefRow, StoredObject } from "../storage/port.js";
+import type { Repository } from "./repository.js";
+
+/** One thing that is wrong. */
+export interface FsckProblem {
+  readonly kind:
+    | "corrupt-object"
+    | "missing-object"
+    | "corrupt-commit"
+    | "missing-commit"
+    | "bad-graph"
+    | "bad-ref"
+    | "bad-reflog";
+  /** The object, commit or ref that is damaged or missing. */
+  readonly subject: string;
+  readonly detail: string;
+}
+
+export interface FsckReport {
+  readonly workflow: string;
+  /** Objects checked, those in commits' rows included. */
+  readonly objects: number;
+  readonly commits: number;
+  readonly refs: number;
+  readonly reflogEntries: number;
+  readonly erased: number;
+  /** Objects that no commit of the workflow reaches. */
+  readonly unreachable: number;
+  readonly problems: readonly FsckProblem[];
+}
+
+const PAGE = 1000;
+
+/** Type of each known id, and whether some commit reaches it. */
+interface Known {
+  readonly type: "blob" | "tree";
+  readonly links: readonly { readonly id: ObjectId; readonly type: "blob" | "tree" }[];
+}
+
+/**
+ * Checks a workflow: every body against its id, every link of trees and
+ * commits, graph columns against commit bodies, refs, and each ref's chain of
+ * log entries up to the hash in its row.
+ */
+export async function checkWorkflow(repository: Repository): Promise<FsckReport> {
+  return new Fsck(repository).run();
+}
+
+class Fsck {
+  private readonly problems: FsckProblem[] = [];
+  private readonly known = new Map<ObjectId, Known>();
+  private readonly erased = new Set<ObjectId>();
+  /** Objects already named as corrupt, so that they are not called missing, too. */
+  private readonly corrupt = new Set<ObjectId>();
+  private readonly reached = new Set<ObjectId>();
+  private readonly commits = new Map<
+    ObjectId,
+    { generation: number; parents: readonly ObjectId[] }
+  >();
+  private reflogEntries = 0;
+  private objects = 0;
+
+  constructor(private readonly repository: Repository) {}
+
+  async run(): Promise<FsckReport> {
+    const { storage, workflow } = this.repository;
+    for (let after: string | null = null; ; ) {
+      const page = await storage.scanObjects(workflow, after, PAGE);
+      for (const object of page.rows) this.object(object);
+      after = page.next;
+      if (after === null) break;
+    }
+    for (let after: string | null = null; ; ) {
+      const page = await storage.scanCommits(workflow, after, PAGE);
+      for (const commit of page.rows) this.commit(commit);
+      after = page.next;
+      if (after === null) break;
+    }
+    this.graph();
+    const refs = await storage.readRefs(workflow, { prefix: "refs/", deleted: true });
+    for (const ref of refs) await this.ref(ref);
+    let unreachable = 0;
+    for (const id of this.known.keys()) if (!this.reached.has(id)) unreachable++;
+    return {
+      workflow,
+      objects: this.objects,
+      commits: this.commits.size,
+      refs: refs.filter((ref) => ref.id !== null).length,
+      reflogEntries: this.reflogEntries,
+      erased: this.erased.size,
+      unreachable,
+      problems: this.problems,
+    };
+  }
+
+  private report(kind: FsckProblem["kind"], subject: string, detail: string): void {
+    this.problems.push({ kind, subject, detail });
+  }
+
+  private object(object: StoredObject): void {
+    this.objects++;
+    if ("tombstone" in object) {
+      this.erased.add(object.id);
+      return;
+    }
+    const known = this.inspect(object, object.id);
+    if (known !== null) this.known.set(object.id, known);
+  }
+
+  /** Checks an object's hash and reads its links; null when it is damaged. */
+  private inspect(object: ObjectRecord, subject: string): Known | null {
+    const actual = hashObject(object.type, object.body);
+    if (actual !== object.id) {
+      this.corrupt.add(object.id);
+      this.report("corrupt-object", subject, `its bytes hash to ${actual}`);
+      return null;
+    }
+    if (object.type === "blob") return { type: "blob", links: [] };
+    try {
+      const tree = decodeRecord(object);
+      return { type: "tree", links: tree.type === "tree" ? tree.entries : [] };
+    } catch (error) {
+      this.corrupt.add(object.id);
+      this.report("corrupt-object", subject, messageOf(error));
+      return null;
+    }
+  }
+
+  private commit(record: CommitRecord): void {
+    this.commits.set(record.id, record);
+    const actual = hashObject("commit", record.body);
+    if (actual !== record.id) {
+      this.report("corrupt-commit", record.id, `its bytes hash to ${actual}`);
+      return;
+    }
+    try {
+      const fields = decodeCommit(record.body, record.id);
+      if (fields.parents.join() !== record.parents.join()) {
+        this.report("bad-graph", record.id, "its row names other parents than its body");
+      }
+      if (fields.committerTime !== record.time) {
+        this.report("bad-graph", record.id, "its row has another date than its body");
+      }
+      if ((fields.externalId ?? null) !== record.externalId) {
+        this.report("bad-graph", record.id, "its row has another external id than its body");
+      }
+      this.reach(record, fields.tree);
+    } catch (error) {
+      this.report("corrupt-commit", record.id, messageOf(error));
+    }
+  }
+
+  /** Goes through all that a commit's tree reaches and was not reached before. */
+  private reach(commit: CommitRecord, tree: ObjectId): void {
+    const inline = new Map<ObjectId, Known>();
+    for (const object of commit.inline) {
+      this.objects++;
+      const known = this.inspect(object, `${object.id} (in commit ${commit.id})`);
+      if (known !== null) inline.set(object.id, known);
+    }
+    const pending: { id: ObjectId; type: "blob" | "tree"; by: string }[] = [
+      { id: tree, type: "tree", by: `commit ${commit.id}` },
+    ];
+    while (pending.length > 0) {
+      const { id, type, by } = pending.pop() as { id: ObjectId; type: "blob" | "tree"; by: string };
+      const own = inline.get(id);
+      if (own === undefined) {
+        if (this.reached.has(id)) continue;
+        this.reached.add(id);
+      }
+      const known = own ?? this.known.get(id);
+      if (known === undefined) {
+        if (!this.erased.has(id) && !this.corrupt.has(id)) {
+          this.report("missing-object", id, `${type}, linked from ${by}`);
+        }
+        continue;
+      }
+      if (known.type !== type) {
+        this.report("corrupt-object", id, `a ${known.type}, but ${by} links to it as a ${type}`);
+      }
+      for (const link of known.links)
+        pending.push({ id: link.id, type: link.type, by: `tree ${id}` });
+    }
+  }
+
+  private graph(): void {
+    for (const [id, commit] of this.commits) {
+      let generation = 1;
+      for (const parent of commit.parents) {
+        const row = this.commits.get(parent);
+        if (row === undefined) {
+          this.report("missing-commit", parent, `parent of ${id}`);
+        } else generation = Math.max(generation, row.generation + 1);
+      }
+      if (commit.parents.every((p) => this.commits.has(p)) && generation !== commit.generation) {
+        this.report("bad-graph", id, `generation ${commit.generation} instead of ${generation}`);
+      }
+    }
+  }
+
+  private async ref(ref: RefRow): Promise<void> {
+    if (ref.id !== null && !this.commits.has(ref.id)) {
+      this.report("bad-ref", ref.name, `points to ${ref.id}, which is not stored`);
+    }
+    const { storage, workflow } = this.repository;
+    let seq = ref.seq;
+    let hash = ref.logHash;
+    let target = ref.id ?? ZERO_ID;
+    while (seq > 0) {
+      const page = await storage.readReflog(workflow, ref.name, { limit: PAGE, fromSeq: seq });
+      if (page.length === 0) {
+        this.report("bad-reflog", ref.name, `entry ${seq} is lost`);
+        return;
+      }
+      for (const entry of page) {
+        this.reflogEntries++;
+        if (entry.seq !== seq) {
+          this.report("bad-reflog", ref.name, `entry ${seq} is lost`);
+          return;
+        }
+        const actual = digestText(reflogEntryText(entry));
+        if (actual !== hash) {
+          this.report("bad-reflog", ref.name, `entry ${seq} was changed: it hashes to ${actual}`);
+        }
+        if (entry.new !== target) {
+          this.report("bad-reflog", ref.name, `entry ${seq} does not lead to ${target}`);
+        }
+        hash = entry.previous;
+        target = entry.old;
+        seq--;
+      }
+    }
+    if (hash !== ZERO_ID) {
+      this.report("bad-reflog", ref.name, "the first entry continues an entry that is lost");
+    }
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (isAgstateError(error)) return error.message;
+  throw error;
+}

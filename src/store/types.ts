@@ -1,0 +1,141 @@
+import type { JsonValue } from "../core/json.js";
+import type { StepAction, StepStatus } from "../objects/commit.js";
+
+export type Classification = "public" | "internal" | "sensitive" | "regulated";
+
+/** What a workflow declares before its first step; none of it silently changes later. */
+export interface WorkflowDeclaration {
+  /** Default `internal`. */
+  readonly classification?: Classification;
+  /** The region that the workflow's data stays in; must be the store's own region, if that has one. */
+  readonly storageRegion?: string;
+  /** An ISO 8601 period, such as `P90D`. */
+  readonly retentionPolicy?: string;
+  /**
+   * Paths below the commit's root tree whose values are always objects of their
+   * own, such as `/state/user/email` or `/step/output`, with `*` for any key or
+   * any list element.
+   */
+  readonly isolation?: readonly string[];
+}
+
+export interface CreateWorkflowOptions extends WorkflowDeclaration {
+  /** The state of canonical's first commit; default `{}`. */
+  readonly state?: unknown;
+  /** Who creates it; default `agstate`. */
+  readonly author?: string;
+}
+
+export interface WorkflowInfo {
+  readonly id: string;
+  readonly classification: Classification;
+  readonly storageRegion: string | null;
+  readonly retentionPolicy: string | null;
+  readonly isolation: readonly string[];
+  readonly createdAt: Date;
+}
+
+/** A step as recorded in a commit's headers. */
+export interface StepInfo {
+  readonly number: number;
+  readonly status: StepStatus;
+  readonly action: StepAction;
+  readonly input?: string;
+  readonly key?: string;
+}
+
+/** A commit as the API gives it. */
+export interface Commit {
+  /** The Git commit id: 64 hex digits. */
+  readonly id: string;
+  readonly tree: string;
+  readonly parents: readonly string[];
+  readonly author: string;
+  readonly committer: string;
+  /** When it was written, to the second. */
+  readonly date: Date;
+  readonly message: string;
+  /** The step that the commit records, if it records one. */
+  readonly step: StepInfo | null;
+  /** The number that the next step on this line of history takes. */
+  readonly nextStep: number;
+  /** Steps that were started and not sealed. */
+  readonly inFlight: readonly number[];
+  /** 1 for a root, else one more than the greatest of its parents. */
+  readonly generation: number;
+  readonly trace: string | null;
+  readonly externalId: string | null;
+}
+
+/** A step that is over, to record with a commit: its headers, and its record as any JSON value. */
+export interface StepToRecord {
+  readonly action: StepAction;
+  /** Default `completed`. */
+  readonly status?: "completed" | "failed";
+  /** What the step did: name, input, output, tool calls, times and the like. */
+  readonly record: unknown;
+}
+
+/** What all writing calls take. */
+export interface WriteOptions {
+  /** What the commit says; default empty. */
+  readonly message?: string;
+  /** Default: the handle's author. */
+  readonly author?: string;
+  /** Default: now. Kept to the second. */
+  readonly date?: Date;
+  readonly step?: StepToRecord;
+  /** Revisions recorded as second and later parents: a merge whose result the caller made. */
+  readonly mergeParents?: readonly string[];
+  /** W3C traceparent. */
+  readonly trace?: string;
+  /** A foreign system's id of this commit, found by `workflow.findExternal`. */
+  readonly externalId?: string;
+  /** What the reflog says; default the first line of the message, or `commit`. */
+  readonly reason?: string;
+  /** Writes a commit though nothing changed. */
+  readonly allowEmpty?: boolean;
+}
+
+export interface CommitOptions extends WriteOptions {
+  /** The whole new state; left out, the parent's state is carried over. */
+  readonly state?: unknown;
+}
+
+export interface LogOptions {
+  readonly limit?: number;
+  /** Follows first parents only. */
+  readonly firstParent?: boolean;
+}
+
+export interface Ref {
+  /** Full name, such as `refs/heads/agents/booker/try-1`. */
+  readonly name: string;
+  /** As people see it: `agents/booker/try-1`, `canonical`, `tags/v1`. */
+  readonly shortName: string;
+  readonly id: string;
+  /** Number of its last log entry. */
+  readonly seq: number;
+  readonly incarnation: string;
+  /** The highest step number ever given on this name. */
+  readonly maxStep: number;
+}
+
+/** An entry of a ref's log, newest first; `selector` is what addresses it, such as `canonical@{1}`. */
+export interface ReflogLine {
+  readonly selector: string;
+  readonly seq: number;
+  /** Null when the ref did not exist before, after. */
+  readonly old: string | null;
+  readonly new: string | null;
+  readonly actor: string;
+  readonly reason: string;
+  readonly date: Date;
+  readonly trace: string | null;
+  readonly incarnation: string;
+  /** The hash of the entry, which the next entry holds. */
+  readonly hash: string;
+  readonly previous: string;
+}
+
+export type State = JsonValue;

@@ -1,0 +1,337 @@
+import { AgstateError } from "../core/errors.js";
+import type { ObjectId } from "../core/ids.js";
+import { parsePointer } from "../core/json-pointer.js";
+import { checkIdentity, quoteForMessage } from "../core/names.js";
+import { type Change, diffLinks } from "../merge/diff.js";
+import { decodeValue } from "../objects/decode.js";
+import { compileIsolation } from "../objects/isolation.js";
+import {
+  agentRef,
+  branchRef,
+  CANONICAL_REF,
+  parseAgentRef,
+  refCandidates,
+  shortRefName,
+  tagRef,
+} from "../refs/names.js";
+import { movedRow, type RefUpdate } from "../refs/ref-store.js";
+import type { Expectation, RefRow, Usage, WorkflowRecord } from "../storage/port.js";
+import { Branch, logFrom, readReflog, readState } from "./branch.js";
+import { checkWorkflow, type FsckReport } from "./fsck.js";
+import { Repository, type StoreContext } from "./repository.js";
+import type { Commit, LogOptions, Ref, ReflogLine, State, WorkflowInfo } from "./types.js";
+import { toCommit, toRef, toWorkflowInfo } from "./views.js";
+
+export interface BranchOptions {
+  /** Whose branch it is; with `branch` it names `refs/heads/agents/<agent>/<branch>`. */
+  readonly agent: string;
+  readonly branch: string;
+  /** Where a new branch begins; default `canonical`. */
+  readonly from?: string;
+  /**
+   * `if-absent` (default) opens the branch and creates it when it does not
+   * exist; `always` throws `REF_EXISTS` when it does, `never` `REF_NOT_FOUND`
+   * when it does not.
+   */
+  readonly create?: "if-absent" | "always" | "never";
+  /** Who writes on the handle; default the agent. */
+  readonly author?: string;
+}
+
+export interface RefChangeOptions {
+  /** Who does it; default `agstate`. */
+  readonly actor?: string;
+  readonly reason?: string;
+  /** The commit that the ref must be at. */
+  readonly expected?: string;
+}
+
+/** Who acts on refs when nobody is named. */
+const DEFAULT_ACTOR = "agstate";
+
+/** A workflow: the repository that one run of agents shares. */
+export class Workflow {
+  readonly id: string;
+  private readonly repository: Repository;
+
+  /** @internal Use `store.workflow` or `store.createWorkflow`. */
+  constructor(
+    context: StoreContext,
+    private readonly record: WorkflowRecord,
+  ) {
+    this.id = record.id;
+    const isolation = compileIsolation(JSON.parse(record.isolation) as string[]);
+    this.repository = new Repository(context, record.id, isolation);
+  }
+
+  /** What the workflow declared when it was created. */
+  get info(): WorkflowInfo {
+    return toWorkflowInfo(this.record);
+  }
+
+  /** Opens the canonical branch. */
+  canonical(options: { author?: string } = {}): Promise<Branch> {
+    return this.openRef(CANONICAL_REF, options.author ?? DEFAULT_ACTOR);
+  }
+
+  /**
+   * Opens an agent's branch, creating it when it does not exist; or opens a
+   * branch by its name, such as `canonical` or `agents/booker/try-1`.
+   *
+   * @throws AgstateError `INVALID_NAME`, `REF_EXISTS`, `REF_NOT_FOUND`, `REVISION_NOT_FOUND`
+   */
+  async branch(options: BranchOptions | string): Promise<Branch> {
+    if (typeof options === "string") {
+      const ref = branchRef(options);
+      return this.openRef(ref, parseAgentRef(ref)?.agent ?? DEFAULT_ACTOR);
+    }
+    const ref = agentRef(options.agent, options.branch);
+    const author = checkIdentity("author", options.author ?? options.agent);
+    const create = options.create ?? "if-absent";
+    if (create !== "always") {
+      const row = await this.repository.refs.row(ref);
+      if (row !== undefined && row.id !== null) return this.handle(row, author);
+      if (create === "never") throw refNotFound(ref);
+    }
+    return this.createBranch(ref, options.from ?? "canonical", author, create === "always");
+  }
+
+  private async createBranch(
+    ref: string,
+    from: string,
+    author: string,
+    mustBeNew: boolean,
+  ): Promise<Branch> {
+    const { id } = await this.repository.revisions.resolve(from);
+    const head = await this.repository.commits.read(id);
+    const update: RefUpdate = {
+      ref,
+      expect: { kind: "absent" },
+      target: id,
+      note: { actor: author, reason: `branch: created from ${quoteForMessage(from)}` },
+    };
+    const [answer] = await this.repository.refs.apply({ updates: [update] });
+    if (answer?.outcome === "conflict" && answer.actual !== null) {
+      if (mustBeNew) throw refExists(ref, answer.actual.id);
+      // Somebody else created it in the meantime; that is the branch, then.
+      return this.handle(answer.actual, author);
+    }
+    return new Branch(this.repository, movedRow(update, answer), head, author);
+  }
+
+  private async openRef(ref: string, author: string): Promise<Branch> {
+    const row = await this.repository.refs.row(ref);
+    if (row === undefined || row.id === null) throw refNotFound(ref);
+    return this.handle(row, checkIdentity("author", author));
+  }
+
+  private async handle(row: RefRow, author: string): Promise<Branch> {
+    const head = await this.repository.commits.read(row.id as ObjectId);
+    return new Branch(this.repository, row, head, author);
+  }
+
+  /** Refs that exist, sorted by name; those below a prefix when one is given. */
+  async refs(prefix = "refs/"): Promise<Ref[]> {
+    return (await this.repository.refs.list(prefix)).map(toRef);
+  }
+
+  /** The id of the commit that a revision means, such as `canonical~2`. */
+  async resolve(revision: string): Promise<string> {
+    return (await this.repository.revisions.resolve(revision)).id;
+  }
+
+  /** Reads the commit that a revision means. */
+  async commitAt(revision: string): Promise<Commit> {
+    return toCommit(await this.repository.commitAt(revision));
+  }
+
+  /**
+   * Reads the state at a revision, or the value at a JSON Pointer in it; the
+   * pointer may also follow the revision: `canonical~2:/messages/0`.
+   *
+   * @throws AgstateError `REVISION_NOT_FOUND`, `PATH_NOT_FOUND`
+   */
+  async stateAt(revision: string, pointer?: string): Promise<State> {
+    const resolved = await this.repository.revisions.resolve(revision);
+    const commit = await this.repository.commits.read(resolved.id);
+    return readState(this.repository, commit, pointer ?? resolved.pointer ?? "", revision);
+  }
+
+  /** The record of the step that a commit records; null when it records none. */
+  async stepRecord(revision: string): Promise<State> {
+    const commit = await this.repository.commitAt(revision);
+    const link = commit.root.step;
+    return link === undefined ? null : decodeValue(this.repository.objectsOf(commit), link);
+  }
+
+  /** Commits with this external id, oldest first. */
+  async findExternal(externalId: string): Promise<Commit[]> {
+    const ids = await this.repository.storage.findExternal(this.id, externalId);
+    return (await this.repository.commits.readAll(ids)).map(toCommit);
+  }
+
+  /** Commits reachable from the revisions (default: all refs), children before parents, as `git log --topo-order`. */
+  async *log(
+    options: LogOptions & { revisions?: readonly string[] } = {},
+  ): AsyncGenerator<Commit, void, undefined> {
+    let tips: ObjectId[];
+    if (options.revisions === undefined) {
+      tips = (await this.repository.refs.list()).map((row) => row.id as ObjectId);
+    } else {
+      tips = [];
+      for (const revision of options.revisions) {
+        tips.push((await this.repository.revisions.resolve(revision)).id);
+      }
+    }
+    yield* logFrom(this.repository, tips, options);
+  }
+
+  /**
+   * The differences between the states at two revisions, in the order of their
+   * paths; only what differs is read.
+   */
+  async diff(older: string, newer: string, pointer = ""): Promise<Change[]> {
+    const changes: Change[] = [];
+    const prefix = parsePointer(pointer).length > 0 ? pointer : "";
+    for await (const change of this.changes(older, newer)) {
+      const { path } = change;
+      if (prefix === "" || path === prefix || path.startsWith(`${prefix}/`)) changes.push(change);
+    }
+    return changes;
+  }
+
+  /** Like `diff`, one change after another. */
+  async *changes(older: string, newer: string): AsyncGenerator<Change, void, undefined> {
+    const a = await this.repository.commitAt(older);
+    const b = await this.repository.commitAt(newer);
+    yield* diffLinks(this.repository.objects, a.root.state, b.root.state);
+  }
+
+  /** How many commits a branch has that `base` has not, and the other way round. */
+  async aheadBehind(branch: string, base: string): Promise<{ ahead: number; behind: number }> {
+    const { revisions, history } = this.repository;
+    const a = (await revisions.resolve(branch)).id;
+    return history.aheadBehind(a, (await revisions.resolve(base)).id);
+  }
+
+  /** The branches whose head is reachable from a revision. */
+  async merged(into: string): Promise<Ref[]> {
+    const target = (await this.repository.revisions.resolve(into)).id;
+    const rows = await this.repository.refs.list("refs/heads/");
+    const heads = rows.map((row) => row.id as ObjectId);
+    const merged = await this.repository.history.mergedInto(heads, target);
+    return rows.filter((row) => merged.has(row.id as ObjectId)).map(toRef);
+  }
+
+  /**
+   * A ref's log of moves, newest first; also that of a deleted ref, by its name.
+   *
+   * @throws AgstateError `REF_NOT_FOUND`
+   */
+  async reflog(name: string, options: { limit?: number } = {}): Promise<ReflogLine[]> {
+    const live = await this.repository.revisions.findRef(name);
+    const ref = live?.name ?? (await this.deletedRef(name));
+    return readReflog(this.repository, ref, options.limit);
+  }
+
+  private async deletedRef(name: string): Promise<string> {
+    const names = refCandidates(name);
+    const rows = await this.repository.storage.readRefs(this.id, { names });
+    const row = rows[0];
+    if (row === undefined) throw refNotFound(name);
+    return row.name;
+  }
+
+  /**
+   * Deletes an agent's branch. Its history stays reachable through its log.
+   *
+   * @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `INVALID_NAME`, `INVALID_ARGUMENT` for canonical
+   */
+  async deleteBranch(name: string, options: RefChangeOptions = {}): Promise<{ id: string }> {
+    const ref = branchRef(name);
+    if (ref === CANONICAL_REF) {
+      throw new AgstateError(
+        "INVALID_ARGUMENT",
+        "canonical is the agreed state; it cannot be deleted",
+      );
+    }
+    return this.deleteRef(ref, options, "branch: deleted");
+  }
+
+  /**
+   * Tags a commit.
+   *
+   * @throws AgstateError `REF_EXISTS`, `REVISION_NOT_FOUND`, `INVALID_NAME`
+   */
+  async tag(name: string, revision: string, options: RefChangeOptions = {}): Promise<Ref> {
+    const ref = tagRef(name);
+    const target = (await this.repository.revisions.resolve(revision)).id;
+    const update: RefUpdate = {
+      ref,
+      expect: { kind: "absent" },
+      target,
+      note: note(options, `tag: ${quoteForMessage(revision)}`),
+    };
+    const [answer] = await this.repository.refs.apply({ updates: [update] });
+    if (answer?.outcome === "conflict") throw refExists(ref, answer.actual?.id ?? null);
+    return toRef(movedRow(update, answer));
+  }
+
+  /** @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `INVALID_NAME` */
+  async deleteTag(name: string, options: RefChangeOptions = {}): Promise<{ id: string }> {
+    return this.deleteRef(tagRef(name), options, "tag: deleted");
+  }
+
+  private async deleteRef(
+    ref: string,
+    options: RefChangeOptions,
+    reason: string,
+  ): Promise<{ id: string }> {
+    const row = await this.repository.refs.row(ref);
+    if (row === undefined || row.id === null) throw refNotFound(ref);
+    const expected =
+      options.expected === undefined
+        ? row.id
+        : (await this.repository.revisions.resolve(options.expected)).id;
+    const expect: Expectation = { kind: "id", id: expected };
+    const update: RefUpdate = { ref, expect, target: null, note: note(options, reason) };
+    const [answer] = await this.repository.refs.apply({ updates: [update] });
+    movedRow(update, answer);
+    return { id: expected };
+  }
+
+  /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */
+  fsck(): Promise<FsckReport> {
+    return checkWorkflow(this.repository);
+  }
+
+  /** How much the workflow holds. */
+  usage(): Promise<Usage> {
+    return this.repository.storage.usage(this.id);
+  }
+
+  /** @internal For the export to Git. */
+  get internals(): Repository {
+    return this.repository;
+  }
+}
+
+function note(options: RefChangeOptions, reason: string): RefUpdate["note"] {
+  return { actor: options.actor ?? DEFAULT_ACTOR, reason: options.reason ?? reason };
+}
+
+function refNotFound(ref: string): AgstateError {
+  return new AgstateError(
+    "REF_NOT_FOUND",
+    `there is no ${shortRefName(ref)}; see agstate branch and agstate tag for what there is`,
+    { ref },
+  );
+}
+
+function refExists(ref: string, id: string | null): AgstateError {
+  return new AgstateError(
+    "REF_EXISTS",
+    `${shortRefName(ref)} exists already, at ${id}; choose another name or delete it first`,
+    { ref, id },
+  );
+}
