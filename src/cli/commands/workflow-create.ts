@@ -1,0 +1,40 @@
+import type { Classification } from "../../store/types.js";
+import { readJson } from "../input.js";
+import { shortId } from "../render/commit.js";
+import { escapeLine } from "../render/escape.js";
+import type { Session } from "../session.js";
+
+interface Options {
+  readonly state?: string;
+  readonly classification?: string;
+  readonly region?: string;
+  readonly retention?: string;
+  readonly isolate?: string[];
+  readonly author?: string;
+}
+
+/** `agstate workflow create`. */
+export async function run(
+  session: Session,
+  args: readonly string[],
+  options: Options,
+): Promise<undefined> {
+  const id = args[0] as string;
+  const state = options.state === undefined ? {} : { state: await readJson(options.state) };
+  const workflow = await (await session.store()).createWorkflow(id, {
+    ...state,
+    ...(options.classification === undefined
+      ? {}
+      : { classification: options.classification as Classification }),
+    ...(options.region === undefined ? {} : { storageRegion: options.region }),
+    ...(options.retention === undefined ? {} : { retentionPolicy: options.retention }),
+    ...(options.isolate === undefined ? {} : { isolation: options.isolate }),
+    ...(options.author === undefined ? {} : { author: options.author }),
+  });
+  const head = await workflow.resolve("canonical");
+  const { out } = session;
+  if (out.json) return void (await out.value({ ...workflow.info, canonical: head }));
+  await out.line(
+    `Created workflow ${escapeLine(id)}; canonical is at ${out.paint.id(shortId(head))}.`,
+  );
+}

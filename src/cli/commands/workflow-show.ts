@@ -1,0 +1,36 @@
+import { columns } from "../render/columns.js";
+import { formatDate } from "../render/commit.js";
+import { escapeLine } from "../render/escape.js";
+import { formatBytes, plural } from "../render/sizes.js";
+import type { Session } from "../session.js";
+
+/** `agstate workflow show`. */
+export async function run(session: Session, args: readonly string[]): Promise<undefined> {
+  const { out } = session;
+  const workflow =
+    args[0] === undefined
+      ? await session.workflow()
+      : await (await session.store()).workflow(args[0]);
+  const { info } = workflow;
+  const usage = await workflow.usage();
+  const refs = await workflow.refs();
+  if (out.json) {
+    return void (await out.value({ ...info, usage, refs: refs.map((ref) => ref.shortName) }));
+  }
+  const none = out.paint.dim("none");
+  const rows = [
+    ["Workflow", out.paint.bold(escapeLine(info.id))],
+    ["Created", formatDate(info.createdAt)],
+    ["Classification", info.classification],
+    ["Storage region", info.storageRegion === null ? none : escapeLine(info.storageRegion)],
+    ["Retention", info.retentionPolicy ?? none],
+    ["Isolated paths", info.isolation.map(escapeLine).join(", ") || none],
+    ["Branches", String(refs.filter((ref) => ref.name.startsWith("refs/heads/")).length)],
+    ["Tags", String(refs.filter((ref) => ref.name.startsWith("refs/tags/")).length)],
+    [
+      "Holds",
+      `${plural(usage.commits, "commit")}, ${plural(usage.objects, "object")}, ${formatBytes(usage.bytes)}`,
+    ],
+  ];
+  for (const line of columns(rows)) await out.line(line);
+}

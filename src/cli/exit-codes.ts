@@ -1,0 +1,55 @@
+import type { ErrorCode } from "../core/errors.js";
+
+/** What the process's exit code says. */
+export const EXIT = {
+  ok: 0,
+  /** The answer is "no": `diff --exit-code` found differences. */
+  negative: 1,
+  /** The command line or the input is wrong. */
+  usage: 2,
+  /** A store, workflow, revision, ref or path does not exist. */
+  notFound: 3,
+  /** Somebody else moved a ref, or a name is taken. */
+  conflict: 4,
+  /** The store cannot be used now: busy, full, read-only, unreachable. */
+  unavailable: 5,
+  /** The store is damaged: `fsck` found problems, or a read met one. */
+  damaged: 6,
+  /** A defect of agstate. */
+  internal: 70,
+} as const;
+
+/** The exit code of each error code. */
+export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
+  INVALID_VALUE: EXIT.usage,
+  INVALID_NAME: EXIT.usage,
+  INVALID_ARGUMENT: EXIT.usage,
+  INVALID_REVISION: EXIT.usage,
+  INVALID_PATH: EXIT.usage,
+  INVALID_TRANSCRIPT: EXIT.usage,
+  LIMIT_EXCEEDED: EXIT.usage,
+  EXPORT_TARGET: EXIT.usage,
+  AMBIGUOUS_REVISION: EXIT.usage,
+  REVISION_NOT_FOUND: EXIT.notFound,
+  REF_NOT_FOUND: EXIT.notFound,
+  PATH_NOT_FOUND: EXIT.notFound,
+  WORKFLOW_NOT_FOUND: EXIT.notFound,
+  STORE_NOT_FOUND: EXIT.notFound,
+  REF_EXISTS: EXIT.conflict,
+  REF_CONFLICT: EXIT.conflict,
+  WORKFLOW_EXISTS: EXIT.conflict,
+  STORE_EXISTS: EXIT.conflict,
+  STORE_BUSY: EXIT.unavailable,
+  STORE_FULL: EXIT.unavailable,
+  STORE_READONLY: EXIT.unavailable,
+  STORE_UNAVAILABLE: EXIT.unavailable,
+  STORE_CLOSED: EXIT.unavailable,
+  STORE_TOO_NEW: EXIT.unavailable,
+  STORE_MISMATCH: EXIT.damaged,
+  STORE_DAMAGED: EXIT.damaged,
+  MISSING_OBJECT: EXIT.damaged,
+  CORRUPT_OBJECT: EXIT.damaged,
+  UNSUPPORTED_ENCODING: EXIT.damaged,
+  ERASED: EXIT.notFound,
+  INTERNAL: EXIT.internal,
+};

@@ -1,0 +1,159 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { VERSION } from "../core/version.js";
+import { type GlobalOptions, Session } from "./session.js";
+
+/** A command's work: loaded when it is called, so that starting up stays fast. */
+type Run<Options> = (
+  session: Session,
+  args: readonly string[],
+  options: Options,
+) => Promise<undefined | number>;
+
+/** The command line, and what to call when it is over. */
+export function createProgram(): { program: Command; finish: () => Promise<void> } {
+  const sessions: Session[] = [];
+  const program = new Command("agstate");
+  program
+    .description("Version control for the state of AI agents.")
+    .version(VERSION, "--version", "show the version")
+    .addOption(
+      new Option("--store <url>", "the store: a directory or sqlite:DIRECTORY").env(
+        "AGSTATE_STORE",
+      ),
+    )
+    .addOption(
+      new Option("-w, --workflow <id>", "the workflow (default: the only one)").env(
+        "AGSTATE_WORKFLOW",
+      ),
+    )
+    .option("--json", "answer in JSON, one value a line")
+    .option("--no-color", "no colours (they are only used on a terminal)")
+    .helpCommand("help [command]", "show help for a command")
+    .helpOption("-h, --help", "show help")
+    .configureHelp({ showGlobalOptions: true })
+    .showSuggestionAfterError()
+    .configureOutput({ writeErr: () => undefined })
+    .exitOverride();
+
+  /** Runs a command's module in a session of its own. */
+  const action =
+    <Options>(load: () => Promise<{ run: Run<Options> }>) =>
+    async (...received: unknown[]): Promise<void> => {
+      const command = received.at(-1) as Command;
+      const session = new Session(command.optsWithGlobals<GlobalOptions>());
+      sessions.push(session);
+      const args = (received.slice(0, -2) as (string | string[] | undefined)[])
+        .flat()
+        .filter((arg) => arg !== undefined);
+      const { run } = await load();
+      const code = await run(session, args, received.at(-2) as Options);
+      if (code !== undefined) process.exitCode = code;
+    };
+
+  const command = (parent: Command, usage: string, description: string): Command =>
+    parent.command(usage).description(description);
+
+  command(program, "init [directory]", "make a store (default: .agstate here)")
+    .option("--region <name>", "the region that the store stands in")
+    .action(action(() => import("./commands/init.js")));
+
+  const workflow = command(program, "workflow", "create, list and show workflows");
+  command(workflow, "create <id>", "create a workflow")
+    .option("--state <file>", 'the first state of canonical, a JSON file or "-"')
+    .option("--classification <class>", "public, internal, sensitive or regulated")
+    .option("--region <name>", "the region that its data stays in")
+    .option("--retention <period>", "how long history is kept, such as P90D")
+    .option("--isolate <path...>", "paths whose values are kept as objects of their own")
+    .option("--author <id>", "who creates it")
+    .action(action(() => import("./commands/workflow-create.js")));
+  command(workflow, "list", "list the workflows of the store").action(
+    action(() => import("./commands/workflow-list.js")),
+  );
+  command(workflow, "show [id]", "show a workflow's declarations, refs and size").action(
+    action(() => import("./commands/workflow-show.js")),
+  );
+
+  command(program, "status", "show the branches and how far each is from canonical").action(
+    action(() => import("./commands/status.js")),
+  );
+
+  command(program, "branch [name] [start]", "list branches, or create one as AGENT/BRANCH")
+    .option("-d, --delete", "delete the branch; its history stays in its reflog")
+    .option("--merged [revision]", "list only branches reachable from it (default: canonical)")
+    .option("--expected <revision>", "with -d: delete only if the branch is there")
+    .action(action(() => import("./commands/branch.js")));
+
+  command(program, "commit [file]", 'commit a state from a JSON file, or standard input ("-")')
+    .option("-b, --branch <name>", "the branch (default: canonical)")
+    .option("-m, --message <text>", "what the commit says")
+    .option("--author <id>", "who writes (default: the branch's agent)")
+    .option("--merge-parent <revision...>", "record further parents")
+    .option("--expected <revision>", "commit only if the branch is there")
+    .option("--allow-empty", "commit though nothing changed")
+    .action(action(() => import("./commands/commit.js")));
+
+  command(program, "log [revision...]", "show commits, newest first (default: canonical)")
+    .option("-n, --max-count <n>", "at most so many commits", count)
+    .option("--all", "from all branches, tags and other refs")
+    .option("--graph", "draw the graph of branches and merges")
+    .option("--oneline", "one line a commit")
+    .option("--first-parent", "follow first parents only")
+    .action(action(() => import("./commands/log.js")));
+
+  command(program, "show [revision]", "show a commit: its step and what it changed").action(
+    action(() => import("./commands/show.js")),
+  );
+
+  command(program, "diff <older> [newer]", "show what differs between two states")
+    .option("--path <pointer>", "only at and below this JSON Pointer")
+    .option("--exit-code", "exit with 1 when there are differences")
+    .action(action(() => import("./commands/diff.js")));
+
+  command(
+    program,
+    "cat <revision> [pointer]",
+    "print a state, or the value at a JSON Pointer in it",
+  )
+    .option("-r, --raw", "print a string as it is, without quotes")
+    .action(action(() => import("./commands/cat.js")));
+
+  command(program, "reflog [ref]", "show how a ref moved (default: canonical)")
+    .option("-n, --max-count <n>", "at most so many entries", count)
+    .action(action(() => import("./commands/reflog.js")));
+
+  command(program, "tag [name] [revision]", "list tags, or tag a commit")
+    .option("-d, --delete", "delete the tag")
+    .action(action(() => import("./commands/tag.js")));
+
+  command(program, "fsck", "check hashes, links, refs and logs of the store").action(
+    action(() => import("./commands/fsck.js")),
+  );
+
+  command(program, "import <file>", "turn a transcript of an agent into a workflow")
+    .addOption(
+      new Option(
+        "--format <format>",
+        "the file's format (default: swe-agent for *.traj and *.traj.json, else messages)",
+      ).choices(["messages", "swe-agent"]),
+    )
+    .option("--agents", "put each conversation of the file on a branch of its own")
+    .action(action(() => import("./commands/import.js")));
+
+  command(program, "export", "write the workflow as a Git repository")
+    .requiredOption("--git <directory>", "a new or empty directory, or an empty bare repository")
+    .action(action(() => import("./commands/export.js")));
+
+  return {
+    program,
+    finish: async () => {
+      for (const session of sessions) await session.close();
+    },
+  };
+}
+
+function count(text: string): number {
+  if (!/^[0-9]+$/.test(text) || Number(text) < 1 || !Number.isSafeInteger(Number(text))) {
+    throw new InvalidArgumentError("It must be a whole number of 1 or more.");
+  }
+  return Number(text);
+}

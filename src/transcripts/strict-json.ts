@@ -1,0 +1,89 @@
+import { parse as parseWithPosition } from "lossless-json";
+import { AgstateError } from "../core/errors.js";
+import type { JsonValue } from "../core/json.js";
+import { refuseLoss } from "./json-loss.js";
+import { decodeText } from "./text.js";
+
+export interface StrictJsonOptions {
+  /** The line of the file that the text begins on, for error messages; default 1. */
+  readonly line?: number;
+}
+
+/**
+ * Parses JSON text, or the UTF-8 bytes of a file, as `JSON.parse` does, except
+ * that it never loses anything silently.
+ *
+ * A number that a double does not hold and a key that stands twice in one object
+ * are errors that name the JSON path and the remedy; see `refuseLoss` for the
+ * exact rules. That check always runs: it costs no more than `JSON.parse` itself.
+ * A leading byte order mark is passed over. The position in a syntax error is a
+ * line and a column, both from 1, the column in UTF-16 units.
+ *
+ * @param what how messages name the text, for example `state file "a.json"`
+ * @throws AgstateError `INVALID_VALUE`, `LIMIT_EXCEEDED`
+ */
+export function parseStrictJson(
+  input: string | Uint8Array,
+  what: string,
+  options: StrictJsonOptions = {},
+): JsonValue {
+  const text = decodeText(input, what);
+  let value: JsonValue;
+  try {
+    value = JSON.parse(text) as JsonValue;
+  } catch (error) {
+    throw syntaxError(text, what, options.line ?? 1, error);
+  }
+  refuseLoss(text, what);
+  return value;
+}
+
+/**
+ * The longest text in which the position of a syntax error is looked for, in UTF-16 units:
+ * the second parser takes 40 bytes of memory for each.
+ */
+const POSITION_MAX_LENGTH = 8 * 1024 * 1024;
+
+/** `JSON.parse` says where only in newer engines, and not always, so a second parser is asked. */
+function syntaxError(text: string, what: string, firstLine: number, cause: unknown): AgstateError {
+  if (text.trim() === "") {
+    return new AgstateError("INVALID_VALUE", `${what} is empty; it must hold JSON`, {}, { cause });
+  }
+  const found = text.length <= POSITION_MAX_LENGTH ? findSyntaxError(text) : undefined;
+  if (found === undefined) {
+    const reason = printable((cause as Error).message);
+    return new AgstateError("INVALID_VALUE", `${what} is not JSON: ${reason}`, {}, { cause });
+  }
+  const before = text.slice(0, found.position);
+  const line = firstLine + before.split("\n").length - 1;
+  const column = found.position - before.lastIndexOf("\n");
+  return new AgstateError(
+    "INVALID_VALUE",
+    `${what} is not JSON: ${found.reason} (line ${line}, column ${column})`,
+    { line, column },
+    { cause },
+  );
+}
+
+function findSyntaxError(text: string): { reason: string; position: number } | undefined {
+  try {
+    // Numbers and keys do not matter here.
+    parseWithPosition(text, undefined, { parseNumber: () => 0, onDuplicateKey: () => 0 });
+    return undefined;
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    const match = /^(.*) at position (\d+)$/su.exec((error as Error).message);
+    if (match === null) return undefined;
+    return { reason: printable(match[1] as string), position: Number(match[2]) };
+  }
+}
+
+/** Parsers quote the offending characters, whatever they are. */
+function printable(reason: string): string {
+  return reason
+    .slice(0, 160)
+    .replace(
+      /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu,
+      (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    );
+}
