@@ -1,15 +1,15 @@
 import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex } from "@noble/hashes/utils.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { ObjectId } from "../core/ids.js";
 
 /** The types of Git objects that agstate writes. */
 export type GitObjectType = "blob" | "tree" | "commit";
 
-type Sha256Hex = (data: Uint8Array) => string;
+type Sha256Hex = (data: Uint8Array | string) => string;
 
 /** SHA-256 in portable JavaScript, for platforms without a native one. */
-export function portableSha256Hex(data: Uint8Array): string {
-  return bytesToHex(sha256(data));
+export function portableSha256Hex(data: Uint8Array | string): string {
+  return bytesToHex(sha256(typeof data === "string" ? utf8ToBytes(data) : data));
 }
 
 /**
@@ -44,7 +44,7 @@ export function hashObject(type: GitObjectType, body: Uint8Array): ObjectId {
 
 /** SHA-256 of the UTF-8 of a text, as 64 hex digits. */
 export function digestText(text: string): ObjectId {
-  return sha256Hex(Buffer.from(text)) as ObjectId;
+  return sha256Hex(text) as ObjectId;
 }
 
 /** A SHA-256 that is fed piece by piece, for files too large to hold. */

@@ -2,7 +2,7 @@ import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import { parsePointer } from "../core/json-pointer.js";
 import { checkIdentity, quoteForMessage } from "../core/names.js";
-import { type Change, diffLinks } from "../merge/diff.js";
+import type { Change } from "../merge/diff.js";
 import { decodeValue } from "../objects/decode.js";
 import { compileIsolation } from "../objects/isolation.js";
 import {
@@ -17,7 +17,7 @@ import {
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { Expectation, RefRow, Usage, WorkflowRecord } from "../storage/port.js";
 import { Branch, logFrom, readReflog, readState } from "./branch.js";
-import { checkWorkflow, type FsckReport } from "./fsck.js";
+import type { FsckReport } from "./fsck.js";
 import { Repository, type StoreContext } from "./repository.js";
 import type { Commit, LogOptions, Ref, ReflogLine, State, WorkflowInfo } from "./types.js";
 import { toCommit, toRef, toWorkflowInfo } from "./views.js";
@@ -204,6 +204,8 @@ export class Workflow {
   async *changes(older: string, newer: string): AsyncGenerator<Change, void, undefined> {
     const a = await this.repository.commitAt(older);
     const b = await this.repository.commitAt(newer);
+    // Loaded when asked for: most runs of the command line compare nothing.
+    const { diffLinks } = await import("../merge/diff.js");
     yield* diffLinks(this.repository.objects, a.root.state, b.root.state);
   }
 
@@ -301,7 +303,8 @@ export class Workflow {
   }
 
   /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */
-  fsck(): Promise<FsckReport> {
+  async fsck(): Promise<FsckReport> {
+    const { checkWorkflow } = await import("./fsck.js");
     return checkWorkflow(this.repository);
   }
 

@@ -71,7 +71,7 @@ function findSyntaxError(text: string): { reason: string; position: number } | u
     parseWithPosition(text, undefined, { parseNumber: () => 0, onDuplicateKey: () => 0 });
     return undefined;
   } catch (error) {
-    if (error instanceof RangeError) return undefined;
+    // Where the nesting is too deep for the parser, there is no position.
     const match = /^(.*) at position (\d+)$/su.exec((error as Error).message);
     if (match === null) return undefined;
     return { reason: printable(match[1] as string), position: Number(match[2]) };

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { afterEach } from "vitest";
+import { afterEach, beforeEach } from "vitest";
 
 /** How a process ended. */
 export interface Ending {
@@ -31,12 +32,27 @@ export interface Child {
 
 const running = new Set<ChildProcess>();
 
-afterEach(() => {
-  for (const child of running) child.kill("SIGKILL");
+let over = true;
+
+beforeEach(() => {
+  over = false;
+});
+
+afterEach(async () => {
+  // What a failed test left going on must not start more.
+  over = true;
+  await Promise.all(
+    [...running].map(async (child) => {
+      const closed = once(child, "close");
+      child.kill("SIGKILL");
+      await closed;
+    }),
+  );
 });
 
 /** Starts a script under Node with arguments as JSON; it is killed at the end of the test if it still runs. */
 export function startChild(script: URL, args: object, launcher: readonly string[] = []): Child {
+  if (over) throw new Error("the test is over");
   const command = [...launcher, process.execPath, fileURLToPath(script), JSON.stringify(args)];
   const child = spawn(command[0]!, command.slice(1), { stdio: ["pipe", "pipe", "pipe"] });
   running.add(child);
@@ -57,7 +73,10 @@ export function startChild(script: URL, args: object, launcher: readonly string[
   });
   let ending: Ending | null = null;
   const ended = new Promise<Ending>((resolve, reject) => {
-    child.on("error", reject);
+    child.on("error", (error) => {
+      running.delete(child);
+      reject(error);
+    });
     child.on("close", (code, signal) => {
       running.delete(child);
       ending = { code, signal };
