@@ -76,15 +76,10 @@ export const verify: Verify = (type, id, body) => {
 };
 
 /** Runs a script of `children/`, which uses the built package (`npm run build`). */
-export function child(
-  script: string,
-  args: readonly string[],
-  options: { uid?: number } = {},
-): Child {
+export function child(script: string, args: readonly string[]): Child {
   const path = fileURLToPath(new URL(`children/${script}.mjs`, import.meta.url));
   const process = spawn(globalThis.process.execPath, [path, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
-    ...options,
   });
   return new Child(process);
 }

@@ -1,9 +1,8 @@
-import { chmod } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { isAgstateError } from "../../src/core/errors.js";
 import type { ObjectRecord } from "../../src/storage/port.js";
 import { ANY, at, begin, blob, commit, move, mustMove, send } from "../../src/testing/fixtures.js";
-import { append, child, open, REF, tempDirectory } from "./sqlite-helpers.js";
+import { append, open, REF, tempDirectory } from "./sqlite-helpers.js";
 
 describe("a store without space", () => {
   it("says so, keeps its heads, and goes on when there is space again", async () => {
@@ -76,25 +75,4 @@ describe("a group with a member that cannot be written", () => {
     expect(good).toMatchObject({ status: "fulfilled", value: { moves: [{ outcome: "moved" }] } });
     expect((await storage.readRefs("w", { prefix: "" })).map((row) => row.name)).toEqual([REF]);
   }
-});
-
-describe("a directory that cannot be written to", () => {
-  // Root may write anywhere, so as root the child is somebody else.
-  const uid = process.getuid?.() === 0 ? { uid: 65534 } : {};
-
-  it("says so when a store is opened in it, and when one is made in it", async () => {
-    const path = await tempDirectory();
-    const storage = await open(path, { create: true });
-    await begin(storage, "w");
-    await storage.close();
-    await chmod(path, 0o555);
-    try {
-      expect(await child("read-only", [path], uid).success()).toEqual(["STORE_READONLY"]);
-      const fresh = `${path}/sub`;
-      const making = child("read-only", [fresh, "create"], uid);
-      expect(await making.success()).toEqual(["STORE_READONLY"]);
-    } finally {
-      await chmod(path, 0o755);
-    }
-  });
 });
