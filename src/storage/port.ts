@@ -18,10 +18,11 @@ export type ObjectType = "blob" | "tree";
 
 /**
  * How a body is kept. 0: the object's own bytes. 1 (pointer to another
- * region) and 2 (encrypted payload) are reserved; a reader that meets a number
- * it does not know refuses the object, never guesses.
+ * region), 2 (encrypted payload) and 255 (the tombstone of an object in a
+ * commit's row, where there is no row kind) are reserved; a reader that meets
+ * a number it does not know refuses the object, never guesses.
  */
-export const ENCODING = { plain: 0, pointer: 1, encrypted: 2 } as const;
+export const ENCODING = { plain: 0, pointer: 1, encrypted: 2, tombstone: 255 } as const;
 
 /** An immutable object: its id is the hash of type, size and body. */
 export interface ObjectRecord {
