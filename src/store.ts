@@ -4,7 +4,7 @@ import { type Limits, resolveLimits } from "./core/limits.js";
 import { checkIdentity, quoteForMessage } from "./core/names.js";
 import { canonicalText } from "./objects/canonical.js";
 import { encodeValue, toLink } from "./objects/encode.js";
-import { digestText, hashObject } from "./objects/hash.js";
+import { digestText, hashObject, hasId } from "./objects/hash.js";
 import { compileIsolation, isolationOfKey } from "./objects/isolation.js";
 import { normalize } from "./objects/normalize.js";
 import { ObjectSink } from "./objects/sink.js";
@@ -77,8 +77,8 @@ async function openBackend(
 }
 
 function verifyObject(type: "blob" | "tree" | "commit", id: string, body: Uint8Array): void {
-  const actual = hashObject(type, body);
-  if (actual !== id) {
+  if (!hasId(type, body, id)) {
+    const actual = hashObject(type, body);
     throw new AgstateError(
       "CORRUPT_OBJECT",
       `${type} ${id} is corrupt: its bytes hash to ${actual}; run agstate fsck to see what it affects`,
@@ -153,7 +153,7 @@ export class Store {
     const answers = await repository.refs.apply({
       create: record,
       updates,
-      objects: [...genesis.objects, ...canonical.objects],
+      objects: [...genesis.objects, ...canonical.objects].map((object) => object.record),
     });
     for (let i = 0; i < updates.length; i++) movedRow(updates[i] as RefUpdate, answers[i]);
     return new Workflow(this.context, record);

@@ -31,31 +31,27 @@ CREATE TABLE workflows (
   isolation        TEXT NOT NULL
 );
 
-CREATE TABLE objects (
-  wf       INTEGER NOT NULL,
-  type     INTEGER NOT NULL,                 -- Git's numbers: 2 tree, 3 blob
-  kind     INTEGER NOT NULL,                 -- 0 object, 1 tombstone
-  encoding INTEGER NOT NULL,                 -- 0 plain, 1 pointer, 2 encrypted
-  seen_at  INTEGER NOT NULL,                 -- seconds; when last written or freshened
-  id       BLOB NOT NULL,
-  body     BLOB NOT NULL
-);
-CREATE UNIQUE INDEX objects_id ON objects (wf, id);
-
+-- Trees, blobs and commits share a table and its index, because each table and
+-- each index costs every write transaction a page. The columns from generation
+-- on, body excepted, are a commit's and NULL in the rows of other objects.
+--
 -- The log_ columns hold the reflog entry of the move that brought the commit,
 -- when that move appended exactly this one commit; all NULL otherwise. With
 -- log_ref set, a NULL log_actor, log_reason or log_trace stands for what the
 -- body says (author name, first line of the message, agstate-trace header).
-CREATE TABLE commits (
+CREATE TABLE objects (
   wf              INTEGER NOT NULL,
-  generation      INTEGER NOT NULL,
-  time            INTEGER NOT NULL,          -- seconds
-  seen_at         INTEGER NOT NULL,          -- seconds
+  type            INTEGER NOT NULL,          -- Git's numbers: 1 commit, 2 tree, 3 blob
+  kind            INTEGER NOT NULL,          -- 0 object, 1 tombstone
+  encoding        INTEGER NOT NULL,          -- 0 plain, 1 pointer, 2 encrypted
+  seen_at         INTEGER NOT NULL,          -- seconds; when last written or freshened
+  id              BLOB NOT NULL,
+  generation      INTEGER,
+  time            INTEGER,                   -- seconds
   log_ref         INTEGER,                   -- refs.ref
   log_seq         INTEGER,
   log_time        INTEGER,                   -- milliseconds
-  id              BLOB NOT NULL,
-  parents         BLOB NOT NULL,             -- raw ids, one after the other
+  parents         BLOB,                      -- raw ids, one after the other
   log_incarnation BLOB,
   log_previous    BLOB,
   external_id     TEXT,
@@ -65,8 +61,8 @@ CREATE TABLE commits (
   inline          BLOB,                      -- packed objects; NULL when there are none
   body            BLOB NOT NULL
 );
-CREATE UNIQUE INDEX commits_id ON commits (wf, id);
-CREATE INDEX commits_external ON commits (wf, external_id) WHERE external_id IS NOT NULL;
+CREATE UNIQUE INDEX objects_id ON objects (wf, id);
+CREATE INDEX objects_external ON objects (wf, external_id) WHERE external_id IS NOT NULL;
 
 -- A deleted ref keeps its row with id NULL.
 CREATE TABLE refs (

@@ -9,12 +9,13 @@ import { type DecodedObject, decodeRecord } from "./reader.js";
 /** The parts of a commit's root tree; each is there only when the commit has it. */
 export const ROOT_PARTS = ["state", "step", "envelope", "policy"] as const;
 export type RootPart = (typeof ROOT_PARTS)[number];
+export type RootLinks = { readonly [Part in RootPart]?: Link | undefined };
 
 /** A commit as loaded: its fields, its place in the graph, and what its row carried. */
 export interface LoadedCommit extends CommitFields {
   readonly id: ObjectId;
   readonly generation: number;
-  readonly root: Partial<Readonly<Record<RootPart, Link>>>;
+  readonly root: RootLinks;
   /** The objects that live in the commit's row. */
   readonly inline: ReadonlyMap<ObjectId, DecodedObject>;
 }

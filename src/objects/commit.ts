@@ -1,8 +1,9 @@
 import { AgstateError } from "../core/errors.js";
 import { isObjectId, type ObjectId } from "../core/ids.js";
 
+export const STEP_ACTIONS = ["read", "inference", "write", "execute"] as const;
 export type StepStatus = "started" | "completed" | "failed";
-export type StepAction = "read" | "inference" | "write" | "execute";
+export type StepAction = (typeof STEP_ACTIONS)[number];
 
 /** What a commit's headers tell of the step that it records. */
 export interface CommitStep {
@@ -11,9 +12,9 @@ export interface CommitStep {
   readonly status: StepStatus;
   readonly action: StepAction;
   /** Hash of the step's input. */
-  readonly input?: string;
+  readonly input?: string | undefined;
   /** The idempotency key that went out with the step's side effect. */
-  readonly key?: string;
+  readonly key?: string | undefined;
 }
 
 /** A commit's contents, as they stand in the Git commit object. */
@@ -33,11 +34,11 @@ export interface CommitFields {
   readonly nextStep: number;
   /** Numbers of the steps that were started and not sealed. */
   readonly inFlight: readonly number[];
-  readonly step?: CommitStep;
+  readonly step?: CommitStep | undefined;
   /** W3C traceparent. */
-  readonly trace?: string;
+  readonly trace?: string | undefined;
   /** A foreign system's id of this commit. */
-  readonly externalId?: string;
+  readonly externalId?: string | undefined;
   readonly message: string;
 }
 

@@ -76,6 +76,11 @@ export class ObjectReader {
     return ids.map((id) => found.get(id) as DecodedObject);
   }
 
+  /** Whether an object is at hand: it was read, and so verified, or written before. */
+  has(id: ObjectId): boolean {
+    return this.cached(id) !== undefined;
+  }
+
   /** Reads a tree's entries. */
   async tree(id: ObjectId): Promise<readonly TreeEntry[]> {
     const object = await this.read(id);
@@ -90,11 +95,11 @@ export class ObjectReader {
     return object.text;
   }
 
-  /** Puts objects that were just written, or came along with a commit's row, into the cache. */
-  prime(records: Iterable<ObjectRecord>): void {
-    for (const record of records) {
-      this.cache.set(this.key(record.id), decodeRecord(record));
-    }
+  /** Puts objects that were just written into the cache. */
+  prime(
+    objects: Iterable<{ readonly record: ObjectRecord; readonly decoded: DecodedObject }>,
+  ): void {
+    for (const { record, decoded } of objects) this.cache.set(this.key(record.id), decoded);
   }
 
   private cached(id: ObjectId): DecodedObject | undefined {

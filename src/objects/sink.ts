@@ -1,7 +1,14 @@
 import type { ObjectId } from "../core/ids.js";
 import type { ObjectRecord } from "../storage/port.js";
 import { hashObject } from "./hash.js";
+import type { DecodedObject } from "./reader.js";
 import { encodeTree, type TreeEntry } from "./tree.js";
+
+/** An object to be written, and what reading it back would give. */
+export interface WrittenObject {
+  readonly record: ObjectRecord;
+  readonly decoded: DecodedObject;
+}
 
 /**
  * Collects the objects of one write, each once.
@@ -10,7 +17,7 @@ import { encodeTree, type TreeEntry } from "./tree.js";
  * editing) and are not written again.
  */
 export class ObjectSink {
-  private readonly records = new Map<ObjectId, ObjectRecord>();
+  private readonly written = new Map<ObjectId, WrittenObject>();
   private readonly known = new Set<ObjectId>();
 
   know(id: ObjectId): void {
@@ -18,27 +25,34 @@ export class ObjectSink {
   }
 
   blob(text: string): ObjectId {
-    return this.add("blob", Buffer.from(text));
+    return this.add("blob", Buffer.from(text), { type: "blob", text });
   }
 
+  /** Takes the entries over: they are sorted here, and must not change after. */
   tree(entries: TreeEntry[]): ObjectId {
-    return this.add("tree", encodeTree(entries));
+    return this.add("tree", encodeTree(entries), { type: "tree", entries });
   }
 
-  private add(type: "blob" | "tree", body: Buffer): ObjectId {
+  private add(type: "blob" | "tree", body: Buffer, decoded: DecodedObject): ObjectId {
     const id = hashObject(type, body);
-    if (!this.known.has(id) && !this.records.has(id)) this.records.set(id, { id, type, body });
+    if (!this.known.has(id) && !this.written.has(id)) {
+      this.written.set(id, { record: { id, type, body }, decoded });
+    }
     return id;
   }
 
   /** Takes an object out again, for those that travel inside their commit's row. */
-  take(id: ObjectId): ObjectRecord | undefined {
-    const record = this.records.get(id);
-    this.records.delete(id);
-    return record;
+  take(id: ObjectId): WrittenObject | undefined {
+    const object = this.written.get(id);
+    this.written.delete(id);
+    return object;
+  }
+
+  all(): WrittenObject[] {
+    return [...this.written.values()];
   }
 
   objects(): ObjectRecord[] {
-    return [...this.records.values()];
+    return this.all().map((object) => object.record);
   }
 }

@@ -35,6 +35,7 @@ export function encodeTree(entries: TreeEntry[]): Buffer {
 const HIGH = /[\ud800-\uffff]/;
 
 function sortEntries(entries: TreeEntry[]): void {
+  if (isSorted(entries)) return;
   const keyed = entries.map((entry) => ({
     entry,
     key: entry.type === "tree" ? `${entry.name}/` : entry.name,
@@ -46,6 +47,17 @@ function sortEntries(entries: TreeEntry[]): void {
     keyed.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
   }
   for (let i = 0; i < keyed.length; i++) entries[i] = (keyed[i] as { entry: TreeEntry }).entry;
+}
+
+/** Whether entries stand in Git's order already, as those of lists and texts do. */
+function isSorted(entries: readonly TreeEntry[]): boolean {
+  let before = "";
+  for (const { name, type } of entries) {
+    const key = type === "tree" ? `${name}/` : name;
+    if (HIGH.test(name) || key < before) return false;
+    before = key;
+  }
+  return true;
 }
 
 /**

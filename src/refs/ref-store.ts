@@ -69,7 +69,7 @@ export class RefStore {
   async apply(batch: UpdateBatch): Promise<readonly MoveAnswer[]> {
     const answer = await this.storage.write({
       workflow: this.workflow,
-      ...(batch.create === undefined ? {} : { create: batch.create }),
+      create: batch.create,
       objects: batch.objects ?? [],
       moves: batch.updates.map((update) => this.move(update)),
       atomic: batch.atomic ?? true,
@@ -141,6 +141,13 @@ export function movedRow(update: RefUpdate, answer: MoveAnswer | undefined): Ref
 
 function refConflict(update: RefUpdate, actual: RefRow | null): AgstateError {
   const is = actual?.id ?? null;
+  if (update.expect.kind === "id" && update.expect.id === is) {
+    return new AgstateError(
+      "REF_CONFLICT",
+      `${shortRefName(update.ref)} is at ${is} as expected, but was moved and came back, or was made anew; refresh, and try again`,
+      { ref: update.ref, expected: is, actual: is, seq: actual?.seq },
+    );
+  }
   const wanted = update.expect.kind === "id" ? `at ${update.expect.id}` : `${update.expect.kind}`;
   return new AgstateError(
     "REF_CONFLICT",

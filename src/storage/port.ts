@@ -83,11 +83,28 @@ export interface RefRow {
   readonly maxStep: number;
 }
 
-/** What must hold of the ref for a move to happen: anything, that it is absent, or that it is this id. */
+/**
+ * What must hold of the ref for a move to happen: anything, that it is absent,
+ * or that it is this id. With `seq`, its last log entry must have this number as
+ * well: a ref that moved away and came back is then not taken for one that
+ * never moved.
+ */
 export type Expectation =
   | { readonly kind: "any" }
   | { readonly kind: "absent" }
-  | { readonly kind: "id"; readonly id: ObjectId };
+  | { readonly kind: "id"; readonly id: ObjectId; readonly seq?: number };
+
+/** Whether a ref meets an expectation: `head` is its id, null when it is absent or deleted. */
+export function meets(expect: Expectation, head: ObjectId | null, seq: number): boolean {
+  switch (expect.kind) {
+    case "any":
+      return true;
+    case "absent":
+      return head === null;
+    case "id":
+      return head === expect.id && (expect.seq === undefined || expect.seq === seq);
+  }
+}
 
 /** A compare-and-swap of one ref. */
 export interface RefMove {
@@ -130,7 +147,7 @@ export interface WorkflowRecord {
 export interface WriteBatch {
   readonly workflow: string;
   /** Creates the workflow; the whole batch is refused if it exists. */
-  readonly create?: WorkflowRecord;
+  readonly create?: WorkflowRecord | undefined;
   readonly objects: readonly ObjectRecord[];
   readonly moves: readonly RefMove[];
   /** All moves or none; without it each move is judged alone. */

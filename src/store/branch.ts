@@ -3,7 +3,7 @@ import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
 import { parsePointer } from "../core/json-pointer.js";
 import { isOneLine, quoteForMessage } from "../core/names.js";
-import type { LoadedCommit, RootPart } from "../objects/commit-reader.js";
+import type { LoadedCommit } from "../objects/commit-reader.js";
 import { decodeAt, decodeValue } from "../objects/decode.js";
 import { createDraftContext } from "../objects/draft/draft.js";
 import { applyOperations, type StateOperation } from "../objects/draft/operations.js";
@@ -145,27 +145,25 @@ export class Branch {
     const sink = new ObjectSink();
     const state = await makeState(sink);
     const parents = [this.headCommit, ...(await this.mergeParents(options))];
-    const root: Partial<Record<RootPart, Link>> = { ...this.headCommit.root };
-    delete root.step;
-    if (state !== null) {
-      if (state.link === undefined) delete root.state;
-      else root.state = state.link;
-    }
-    if (!this.isNeeded(options, root, parents.length)) {
+    const { root } = this.headCommit;
+    const stateLink = state === null ? root.state : state.link;
+    const needed = this.isNeeded(options, stateLink, parents.length);
+    // Nothing changed; but what was encoded anew must be in the store, whole, before that is said.
+    if (!needed && (await this.isStored(sink.all().map(({ record }) => record.id)))) {
       if (state?.value !== undefined) this.#value = state.value;
       return this.head;
     }
     const prepared = prepareCommit(repository, {
       sink,
       parents,
-      root,
+      root: { state: stateLink, envelope: root.envelope, policy: root.policy },
       author: this.author,
       minStep: this.row.maxStep + 1,
       options,
     });
     const update: RefUpdate = {
       ref: this.ref,
-      expect: { kind: "id", id: this.headCommit.id },
+      expect: { kind: "id", id: this.headCommit.id, seq: this.row.seq },
       target: prepared.record.id,
       commits: [prepared.record],
       maxStep: prepared.maxStep,
@@ -175,7 +173,8 @@ export class Branch {
         trace: options.trace,
       },
     };
-    const [answer] = await repository.refs.apply({ updates: [update], objects: prepared.objects });
+    const objects = prepared.objects.map((object) => object.record);
+    const [answer] = await repository.refs.apply({ updates: [update], objects });
     this.row = movedRow(update, answer);
     this.headCommit = prepared.loaded;
     if (state !== null) this.#value = state.value;
@@ -183,13 +182,23 @@ export class Branch {
     return this.head;
   }
 
-  private isNeeded(
-    options: WriteOptions,
-    root: Partial<Record<RootPart, Link>>,
-    parents: number,
-  ): boolean {
+  /** Whether objects are stored and undamaged: this process read or wrote them before, or can read them now. */
+  private async isStored(ids: readonly ObjectId[]): Promise<boolean> {
+    const { storage, workflow, objects: reader } = this.repository;
+    const unknown = ids.filter((id) => !reader.has(id));
+    if (unknown.length === 0) return true;
+    try {
+      const objects = await storage.readObjects(workflow, unknown);
+      return objects.every((object) => object !== undefined && !("tombstone" in object));
+    } catch (error) {
+      if (isAgstateError(error, "CORRUPT_OBJECT")) return false;
+      throw error;
+    }
+  }
+
+  private isNeeded(options: WriteOptions, state: Link | undefined, parents: number): boolean {
     return (
-      root.state?.id !== this.headCommit.root.state?.id ||
+      state?.id !== this.headCommit.root.state?.id ||
       (options.message !== undefined && options.message !== "") ||
       options.step !== undefined ||
       options.externalId !== undefined ||
@@ -216,7 +225,9 @@ export class Branch {
     const { stateMaxBytes } = repository.context.limits;
     const value = normalize(given, { previous, maxBytes: stateMaxBytes });
     const stored = this.headCommit.root.state;
-    if (previous === undefined || stored === undefined) {
+    // A small state, like a new one, has no parts to keep.
+    if (previous === undefined || stored === undefined || stored.type === "blob") {
+      if (stored !== undefined && value === previous) return { link: stored, value };
       return { link: toLink(sink, encodeValue(sink, value, repository.statePolicy)), value };
     }
     if (value === previous) return { link: stored, value };

@@ -40,8 +40,8 @@ export interface StepInfo {
   readonly number: number;
   readonly status: StepStatus;
   readonly action: StepAction;
-  readonly input?: string;
-  readonly key?: string;
+  readonly input?: string | undefined;
+  readonly key?: string | undefined;
 }
 
 /** A commit as the API gives it. */

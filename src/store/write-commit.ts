@@ -1,16 +1,16 @@
 import { MAX_COMMIT_SECONDS } from "../core/clock.js";
 import { AgstateError } from "../core/errors.js";
+import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
-import { checkIdentity, checkOneLine, checkText } from "../core/names.js";
+import { checkIdentity, checkOneLine, checkText, quoteForMessage } from "../core/names.js";
 import { canonicalText } from "../objects/canonical.js";
-import { type CommitFields, type CommitStep, encodeCommit } from "../objects/commit.js";
-import type { LoadedCommit, RootPart } from "../objects/commit-reader.js";
+import { type CommitStep, encodeCommit, STEP_ACTIONS } from "../objects/commit.js";
+import { type LoadedCommit, ROOT_PARTS, type RootLinks } from "../objects/commit-reader.js";
 import { type Encoded, encodeValue, type Link, toLink } from "../objects/encode.js";
 import { digestText, hashObject } from "../objects/hash.js";
 import { normalize } from "../objects/normalize.js";
-import { type DecodedObject, decodeRecord } from "../objects/reader.js";
-import type { ObjectSink } from "../objects/sink.js";
-import { encodeTree } from "../objects/tree.js";
+import type { ObjectSink, WrittenObject } from "../objects/sink.js";
+import { encodeTree, type TreeEntry } from "../objects/tree.js";
 import type { CommitRecord, ObjectRecord } from "../storage/port.js";
 import type { Repository } from "./repository.js";
 import type { StepToRecord, WriteOptions } from "./types.js";
@@ -22,7 +22,7 @@ const HEADER_MAX_BYTES = 512;
 export interface PreparedCommit {
   readonly record: CommitRecord;
   readonly loaded: LoadedCommit;
-  readonly objects: readonly ObjectRecord[];
+  readonly objects: readonly WrittenObject[];
   /** The step number that it gives, 0 when it records none. */
   readonly maxStep: number;
 }
@@ -32,7 +32,7 @@ export interface CommitPlan {
   /** First parent first; none for a root. */
   readonly parents: readonly LoadedCommit[];
   /** The root tree's entries without the step. */
-  readonly root: Partial<Record<RootPart, Link>>;
+  readonly root: RootLinks;
   readonly author: string;
   /** The least number that the next step may take. */
   readonly minStep: number;
@@ -42,73 +42,93 @@ export interface CommitPlan {
 /** Builds a commit's bytes and everything that lands with it; writes nothing. */
 export function prepareCommit(repository: Repository, plan: CommitPlan): PreparedCommit {
   const { options, sink } = plan;
-  const [first] = plan.parents;
-  const nextStep = Math.max(plan.minStep, ...plan.parents.map((p) => p.nextStep));
+  const { context } = repository;
+  const parents: ObjectId[] = [];
+  let nextStep = plan.minStep;
+  let generation = 1;
+  for (const parent of plan.parents) {
+    parents.push(parent.id);
+    nextStep = Math.max(nextStep, parent.nextStep);
+    generation = Math.max(generation, parent.generation + 1);
+  }
   const step = options.step && prepareStep(repository, sink, options.step, nextStep);
-  const root: Partial<Record<RootPart, Link>> = { ...plan.root };
-  if (step) root.step = step.link;
-  const tree = rootTree(root);
-  const inline = [tree, ...(step?.inline ? [step.inline] : [])];
-  const time = commitSeconds(options.date?.getTime() ?? repository.context.now());
+  const { state, envelope, policy } = plan.root;
+  const root: RootLinks = { state, envelope, policy, step: step?.link };
+  const inline = [rootTree(root)];
+  if (step?.inline !== undefined) inline.push(step.inline);
+  const tree = (inline[0] as WrittenObject).record.id;
+  const time = commitSeconds(options.date?.getTime() ?? context.now());
   const author = checkIdentity("author", options.author ?? plan.author);
-  const fields: CommitFields = {
-    tree: tree.id,
-    parents: plan.parents.map((p) => p.id),
+  const message = options.message ?? "";
+  const { trace, externalId } = options;
+  // One shape for all commits, and no copies: this is on the path of every write.
+  const loaded: Mutable<LoadedCommit> = {
+    id: tree,
+    generation,
+    root,
+    inline: new Map(inline.map(({ record, decoded }) => [record.id, decoded])),
+    tree,
+    parents,
     author,
     committer: author,
     workflow: repository.workflow,
     authorTime: time,
     committerTime: time,
-    nonce: repository.context.randomHex(16),
+    nonce: context.randomHex(16),
     nextStep: step ? nextStep + 1 : nextStep,
-    inFlight: first?.inFlight ?? [],
-    ...(step ? { step: step.header } : {}),
-    ...(options.trace === undefined
-      ? {}
-      : { trace: checkOneLine("trace", options.trace, HEADER_MAX_BYTES) }),
-    ...(options.externalId === undefined
-      ? {}
-      : { externalId: checkOneLine("externalId", options.externalId, HEADER_MAX_BYTES) }),
-    message: checkText("message", options.message ?? "", repository.context.limits.messageMaxBytes),
+    inFlight: plan.parents[0]?.inFlight ?? [],
+    step: step?.header,
+    trace: trace === undefined ? undefined : checkOneLine("trace", trace, HEADER_MAX_BYTES),
+    externalId:
+      externalId === undefined
+        ? undefined
+        : checkOneLine("externalId", externalId, HEADER_MAX_BYTES),
+    message: checkText("message", message, context.limits.messageMaxBytes),
   };
-  const body = encodeCommit(fields);
-  const generation = 1 + Math.max(0, ...plan.parents.map((p) => p.generation));
-  const id = hashObject("commit", body);
-  const atHand = new Map<ObjectRecord["id"], DecodedObject>();
-  for (const o of inline) atHand.set(o.id, decodeRecord(o));
+  const body = encodeCommit(loaded);
+  loaded.id = hashObject("commit", body);
   return {
     record: {
-      id,
+      id: loaded.id,
       body,
-      parents: fields.parents,
+      parents,
       generation,
       time,
-      externalId: fields.externalId ?? null,
-      inline,
+      externalId: externalId ?? null,
+      inline: inline.map((object) => object.record),
     },
-    loaded: { ...fields, id, generation, root, inline: atHand },
-    objects: sink.objects(),
+    loaded,
+    objects: sink.all(),
     maxStep: step ? nextStep : 0,
   };
 }
 
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
 /** A commit's root tree: at most four entries, kept in the commit's row. */
-function rootTree(root: Partial<Record<RootPart, Link>>): ObjectRecord {
-  const entries = Object.entries(root).map(([name, link]) => ({
-    name,
-    type: link.type,
-    id: link.id,
-  }));
+function rootTree(root: RootLinks): WrittenObject {
+  const entries: TreeEntry[] = [];
+  // In Git's order, which is that of the names.
+  for (const name of ROOT_ORDER) {
+    const link = root[name];
+    if (link !== undefined) entries.push({ name, type: link.type, id: link.id });
+  }
   const body = encodeTree(entries);
-  return { id: hashObject("tree", body), type: "tree", body };
+  const record: ObjectRecord = { id: hashObject("tree", body), type: "tree", body };
+  return { record, decoded: { type: "tree", entries } };
 }
+
+const ROOT_ORDER = [...ROOT_PARTS].sort();
 
 function prepareStep(
   repository: Repository,
   sink: ObjectSink,
   step: StepToRecord,
   number: number,
-): { header: CommitStep; link: Link; inline: ObjectRecord | undefined } {
+): { header: CommitStep; link: Link; inline: WrittenObject | undefined } {
+  const { action, status = "completed" } = step;
+  checkOneOf("action", action, STEP_ACTIONS);
+  checkOneOf("status", status, SEALED);
   const maxBytes = repository.context.limits.stateMaxBytes;
   const record = normalize(step.record, { maxBytes, what: "step record" });
   const policy = repository.stepPolicy;
@@ -121,13 +141,26 @@ function prepareStep(
   return {
     header: {
       number,
-      status: step.status ?? "completed",
-      action: step.action,
-      ...(input === undefined ? {} : { input: digestText(canonicalText(input)) }),
+      status,
+      action,
+      input: input === undefined ? undefined : digestText(canonicalText(input)),
+      key: undefined,
     },
     link,
     inline,
   };
+}
+
+/** How a step that is over ended. */
+const SEALED = ["completed", "failed"] as const;
+
+function checkOneOf(what: string, given: unknown, known: readonly string[]): void {
+  if (known.includes(given as string)) return;
+  throw new AgstateError(
+    "INVALID_ARGUMENT",
+    `a step's ${what} is ${quoteForMessage(String(given))}; there are ${known.join(", ")}`,
+    { [what]: String(given) },
+  );
 }
 
 function inputOf(record: JsonValue): JsonValue | undefined {

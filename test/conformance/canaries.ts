@@ -107,6 +107,16 @@ export const canaries: Readonly<Record<string, Canary>> = {
       return good.write({ ...batch, moves });
     },
   }),
+  "takes a ref that came back for one that never moved": (good) => ({
+    ...forward(good),
+    write: (batch) =>
+      good.write({
+        ...batch,
+        moves: batch.moves.map((m) =>
+          m.expect.kind === "id" ? { ...m, expect: { kind: "id", id: m.expect.id } } : m,
+        ),
+      }),
+  }),
   "compares with the head as it was when the call began": (good) => ({
     ...forward(good),
     async write(batch) {

@@ -99,13 +99,9 @@ describe("an object that went bad (OBJ-01)", () => {
   it("is never served when two rows swapped their bytes; fsck names both", async () => {
     const { places, sql, reopen } = await begin();
     const [a, b] = [places.blob, places["another blob"]];
-    sql(
-      `UPDATE objects SET body = (SELECT other.body FROM objects other
-         WHERE hex(other.id) IN (upper(?1), upper(?2)) AND other.id <> objects.id)
-       WHERE hex(id) IN (upper(?1), upper(?2))`,
-      a.id,
-      b.id,
-    );
+    const put = "UPDATE objects SET body = ? WHERE hex(id) = upper(?)";
+    sql(put, Buffer.from(JSON.stringify(STATE.second)), a.id);
+    sql(put, Buffer.from(JSON.stringify(STATE.first)), b.id);
     const { workflow } = await reopen();
     await expect(workflow.stateAt("canonical", a.pointer)).rejects.toThrow(
       agstateError("CORRUPT_OBJECT", { expected: a.id, actual: b.id }),
@@ -191,23 +187,23 @@ describe("writing over an object that went bad (OBJ-01)", () => {
 
 describe("a commit that went bad (OBJ-01)", () => {
   const inlineDamage =
-    "UPDATE commits SET inline = CAST(substr(inline, 1, length(inline) - 1) || x'00' AS BLOB) WHERE hex(id) = upper(?)";
+    "UPDATE objects SET inline = CAST(substr(inline, 1, length(inline) - 1) || x'00' AS BLOB) WHERE hex(id) = upper(?)";
   const damages: Record<string, [sql: string, problem: RegExp]> = {
     "its body": [
-      `UPDATE commits SET body = CAST(${FLIP} AS BLOB) WHERE hex(id) = upper(?)`,
+      `UPDATE objects SET body = CAST(${FLIP} AS BLOB) WHERE hex(id) = upper(?)`,
       /^corrupt-commit ID$/,
     ],
     "its body, cut short": [
-      "UPDATE commits SET body = substr(body, 1, length(body) - 1) WHERE hex(id) = upper(?)",
+      "UPDATE objects SET body = substr(body, 1, length(body) - 1) WHERE hex(id) = upper(?)",
       /^corrupt-commit ID$/,
     ],
     "its root tree": [inlineDamage, /^corrupt-object [0-9a-f]{64} \(in commit ID\)$/],
     "its root tree, cut short": [
-      "UPDATE commits SET inline = substr(inline, 1, length(inline) - 3) WHERE hex(id) = upper(?)",
+      "UPDATE objects SET inline = substr(inline, 1, length(inline) - 3) WHERE hex(id) = upper(?)",
       /ID/,
     ],
     "its root tree, gone": [
-      "UPDATE commits SET inline = NULL WHERE hex(id) = upper(?)",
+      "UPDATE objects SET inline = NULL WHERE hex(id) = upper(?)",
       /^missing-object [0-9a-f]{64}$/,
     ],
   };
@@ -233,7 +229,7 @@ describe("a commit that went bad (OBJ-01)", () => {
     ["an external id", "external_id = 'x'", ["bad-graph"]],
   ] as const)("is told apart from its row: %s", async (_, set, kinds) => {
     const { head, sql, reopen } = await begin();
-    sql(`UPDATE commits SET ${set} WHERE hex(id) = upper(?)`, head.id);
+    sql(`UPDATE objects SET ${set} WHERE hex(id) = upper(?)`, head.id);
     const { workflow } = await reopen();
     const report = await workflow.fsck();
     expect(report.problems.map((p) => p.kind).sort()).toEqual(kinds);

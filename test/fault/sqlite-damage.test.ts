@@ -108,7 +108,8 @@ describe("rows that went bad", () => {
   const damages: Record<string, string> = {
     "one byte flipped": `UPDATE objects SET body = x'00' || substr(body, 2) WHERE id = @id`,
     "cut short": `UPDATE objects SET body = substr(body, 1, 5) WHERE id = @id`,
-    "another object's bytes": `UPDATE objects SET body = (SELECT body FROM objects WHERE id <> @id)
+    "another object's bytes": `UPDATE objects SET body = (SELECT body FROM objects
+      WHERE type = 3 AND id <> @id)
       WHERE id = @id`,
     "another type": "UPDATE objects SET type = 2 WHERE id = @id",
     "text in place of bytes": "UPDATE objects SET body = 'first object!' WHERE id = @id",
@@ -142,7 +143,7 @@ describe("rows that went bad", () => {
   it("an unknown type or kind is read as corrupt, scanned without an error, healed", async () => {
     for (const column of ["type", "kind"]) {
       const { storage, db } = await store();
-      db.exec(`UPDATE objects SET ${column} = 9`);
+      db.exec(`UPDATE objects SET ${column} = 9 WHERE type <> 1`);
       await expect(storage.readObjects("w", [good.id])).rejects.toMatchObject({
         code: "CORRUPT_OBJECT",
         details: { id: good.id, [column]: 9 },
@@ -155,7 +156,7 @@ describe("rows that went bad", () => {
 
   it("a commit with a flipped byte is read as corrupt", async () => {
     const { storage, db } = await store();
-    db.exec("UPDATE commits SET body = x'00' || substr(body, 2)");
+    db.exec("UPDATE objects SET body = x'00' || substr(body, 2) WHERE type = 1");
     const [row] = await storage.readRefs("w", { names: [REF] });
     const verified = verifying(storage, verify);
     await expect(verified.readCommits("w", [row!.id!])).rejects.toMatchObject({
@@ -168,7 +169,7 @@ describe("rows that went bad", () => {
     const { storage, db } = await store();
     const next = commit({ inline: [good] });
     await mustMove(storage, move(REF, ANY, [next]));
-    db.exec("UPDATE commits SET inline = substr(inline, 1, length(inline) - 1)");
+    db.exec("UPDATE objects SET inline = substr(inline, 1, length(inline) - 1)");
     await expect(storage.readCommits("w", [next.id])).rejects.toMatchObject({
       code: "CORRUPT_OBJECT",
     });
@@ -208,7 +209,7 @@ describe("rows that went bad", () => {
     const storage = await open(path, { create: true, graceMs: 100_000, now: () => now });
     await begin(storage, "w");
     const db = rawDatabase(path);
-    const seenAt = () => db.prepare("SELECT seen_at FROM objects").pluck().get();
+    const seenAt = () => db.prepare("SELECT seen_at FROM objects WHERE type = 3").pluck().get();
     const send = () => mustMove(storage, move(REF, ANY, [commit()]), { objects: [good] });
     await send();
     expect(seenAt()).toBe(1_700_000_000);
@@ -225,29 +226,30 @@ describe("the structural check", () => {
   const faults: Record<string, [string, string]> = {
     "a ref to nowhere": ["UPDATE refs SET id = zeroblob(32)", "ref without its commit"],
     "a parent list that does not parse": [
-      "UPDATE commits SET parents = x'00' WHERE generation = 5",
+      "UPDATE objects SET parents = x'00' WHERE generation = 5",
       "commit whose parents do not parse",
     ],
     "a generation that is too low": [
-      "UPDATE commits SET generation = 2 WHERE generation = 5",
+      "UPDATE objects SET generation = 2 WHERE generation = 5",
       "commit whose generation contradicts its parents",
     ],
     "a root that is none": [
-      "UPDATE commits SET generation = 3 WHERE generation = 1",
+      "UPDATE objects SET generation = 3 WHERE generation = 1",
       "commit whose generation contradicts its parents",
     ],
     "an unknown kind": [
-      "INSERT INTO objects VALUES (1, 3, 9, 0, 0, zeroblob(32), x'')",
+      `INSERT INTO objects (wf, type, kind, encoding, seen_at, id, body)
+       VALUES (1, 3, 9, 0, 0, zeroblob(32), x'')`,
       "object of unknown kind or type",
     ],
     "a row of no workflow": [
-      "UPDATE commits SET wf = 99 WHERE generation = 9",
+      "UPDATE objects SET wf = 99 WHERE generation = 9",
       "row of a workflow that is not in the catalogue",
     ],
     "an index that lost an entry": [
       `PRAGMA writable_schema = ON;
        UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema
-         WHERE name = 'reflog_seq') WHERE name = 'commits_id'`,
+         WHERE name = 'reflog_seq') WHERE name = 'objects_id'`,
       "damaged file",
     ],
   };
@@ -269,8 +271,8 @@ describe("a log that was tampered with", () => {
   it("shows its gap, and a changed entry no longer hashes to what the next one names", async () => {
     const path = await filledStore();
     const db = rawDatabase(path);
-    db.exec("UPDATE commits SET log_seq = NULL WHERE log_seq = 50");
-    db.exec("UPDATE commits SET log_actor = 'mallory' WHERE log_seq = 150");
+    db.exec("UPDATE objects SET log_seq = NULL WHERE log_seq = 50");
+    db.exec("UPDATE objects SET log_actor = 'mallory' WHERE log_seq = 150");
     const storage = await open(path);
     const log = await storage.readReflog("w", REF, { limit: 1000 });
     expect(log.at(-1)!.seq).toBe(51);

@@ -43,7 +43,7 @@ describe("a store that others use", () => {
     let head = await append(storage, 1);
     const reader = rawDatabase(path);
     reader.exec("BEGIN");
-    const seen = reader.prepare("SELECT count(*) FROM commits").pluck();
+    const seen = reader.prepare("SELECT count(*) FROM objects WHERE type = 1").pluck();
     expect(seen.get()).toBe(1);
     // Enough for several checkpoints, none of which can finish.
     head = await append(storage, 600, head, 6000);

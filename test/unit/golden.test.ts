@@ -162,7 +162,7 @@ Two seats.
   it("the first schema of the embedded store", () => {
     const sql = readFileSync(new URL("../../migrations/sqlite/0001-init.sql", import.meta.url));
     expect(createHash("sha256").update(sql).digest("hex")).toBe(
-      "26163c2da23781a28e2ee44f2de4006853f2ab95c901d71e74588e9ba46c28ab",
+      "fc568f63607e64bbc4e2702e7404bf13501a9a88da2510cef2d97fec8d2ce4a7",
     );
   });
 });

@@ -1,15 +1,16 @@
 import { type ObjectId, ZERO_ID } from "../../core/ids.js";
 import { reflogEntryText } from "../../core/reflog-entry.js";
-import type {
-  BackendOptions,
-  CommitRecord,
-  MoveAnswer,
-  ObjectRecord,
-  RefMove,
-  RefRow,
-  StoredReflogEntry,
-  WorkflowRecord,
-  WriteBatch,
+import {
+  type BackendOptions,
+  type CommitRecord,
+  type MoveAnswer,
+  meets,
+  type ObjectRecord,
+  type RefMove,
+  type RefRow,
+  type StoredReflogEntry,
+  type WorkflowRecord,
+  type WriteBatch,
 } from "../port.js";
 
 /** One workflow of the model: five plain maps, changed only by {@link applyBatch}. */
@@ -73,10 +74,8 @@ function judge(
     return { outcome: "landed", row };
   }
 
-  const holds =
-    move.expect.kind === "any" ||
-    (move.expect.kind === "absent" ? head === null : head === move.expect.id);
-  if (!holds || (head === null && target === null)) return { outcome: "conflict", actual: row };
+  if (!meets(move.expect, head, row?.seq ?? 0) || (head === null && target === null))
+    return { outcome: "conflict", actual: row };
 
   const known = (id: ObjectId) => state.commits.has(id) || coming.has(id) || own.has(id);
   const own = new Set<ObjectId>();

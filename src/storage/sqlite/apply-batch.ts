@@ -6,25 +6,30 @@ import {
   type CommitRecord,
   ENCODING,
   type MoveAnswer,
+  meets,
   type RefMove,
   type RefRow,
   type WriteAnswer,
   type WriteBatch,
 } from "../port.js";
 import { packInline, TYPE_NUMBER } from "./inline.js";
+import type { KnownRefs } from "./known-refs.js";
 import { shortenSaid } from "./log-columns.js";
-import { packIds, type RefColumns, rawId, rawOrNull, refOf } from "./rows.js";
+import { columnsOf, packIds, type RefColumns, rawId, rawOrNull, refOf } from "./rows.js";
 import type { Statements } from "./statements.js";
+import type { WorkflowNumbers } from "./workflow-numbers.js";
 
 /** What writing a batch needs beside the batch. */
 export interface WriteContext {
   readonly statements: Statements;
+  readonly numbers: WorkflowNumbers;
+  readonly refs: KnownRefs;
   readonly options: BackendOptions;
   /** Rows seen less than half of this ago are not freshened. */
   readonly graceMs: number;
 }
 
-/** Whether the batch changed anything, beside its answer. */
+/** The answer, and whether there is anything to commit. */
 export interface Applied {
   readonly answer: WriteAnswer;
   readonly changed: boolean;
@@ -36,6 +41,8 @@ interface Planned {
   readonly before: RefColumns | undefined;
   /** Whether no earlier move of the batch brings its target. */
   readonly first: boolean;
+  /** Whether it is still open if the move landed before: inserting its only commit will tell. */
+  readonly unprobed: boolean;
 }
 
 /**
@@ -47,20 +54,22 @@ interface Planned {
  * that is absent is a conflict, whatever was expected. A workflow that the
  * batch creates stays created when its moves are refused.
  *
+ * @param sole whether the transaction has no other batch; it must be rolled back if the
+ *   answer is not `changed`
  * @throws AgstateError `INVALID_ARGUMENT` when the batch moves a ref twice
  */
-export function applyBatch(context: WriteContext, batch: WriteBatch): Applied {
-  const { statements, options, graceMs } = context;
+export function applyBatch(context: WriteContext, batch: WriteBatch, sole: boolean): Applied {
+  const { statements, numbers, options, graceMs } = context;
   const refused = (workflow: "exists" | "missing"): Applied => ({
     answer: { workflow, moves: batch.moves.map(() => ({ outcome: "skipped" })) },
     changed: false,
   });
   checkDistinctRefs(batch);
 
-  let wf = statements.wf.get(batch.workflow);
+  let wf = numbers.get(batch.workflow);
   if (batch.create !== undefined) {
     const w = batch.create;
-    if (statements.wf.get(w.id) !== undefined) return refused("exists");
+    if (numbers.get(w.id) !== undefined) return refused("exists");
     const added = statements.insertWorkflow.run(
       w.createdAt,
       w.id,
@@ -73,17 +82,19 @@ export function applyBatch(context: WriteContext, batch: WriteBatch): Applied {
   }
   if (wf === undefined) return refused("missing");
 
-  const moves = planMoves(statements, wf, batch);
+  const moves = planMoves(context, wf, batch);
   const now = Math.floor(options.now() / 1000);
   const clock: Clock = { now, stale: now - Math.floor(graceMs / 2000) };
+  // Rows are appended, so a small one in front may fill up the last page, and a
+  // large one then takes a new page: two are written in place of one. Objects
+  // are mostly larger than commits.
+  const objectsFirst = sole && moves.some((plan) => !("outcome" in plan));
+  if (objectsFirst) putObjects(statements, wf, batch, clock);
   const answers = moves.map(
-    (plan): MoveAnswer =>
-      "outcome" in plan
-        ? plan
-        : { outcome: "moved", row: moveRef(statements, options, wf, plan, clock) },
+    (plan): MoveAnswer => ("outcome" in plan ? plan : moveRef(context, wf, plan, clock)),
   );
   const changed = answers.some((answer) => answer.outcome === "moved");
-  if (changed) putObjects(statements, wf, batch, clock);
+  if (changed && !objectsFirst) putObjects(statements, wf, batch, clock);
   return {
     answer: { workflow: batch.create === undefined ? "ok" : "created", moves: answers },
     changed: changed || batch.create !== undefined,
@@ -107,24 +118,25 @@ function checkDistinctRefs(batch: WriteBatch): void {
 }
 
 function planMoves(
-  statements: Statements,
+  { statements, refs }: WriteContext,
   wf: number,
   batch: WriteBatch,
 ): (MoveAnswer | Planned)[] {
   const coming = new Set<ObjectId>();
   const plans = batch.moves.map((move) => {
-    const before = statements.ref.get(wf, move.ref);
-    const refusal = judge(statements, wf, move, before, coming);
+    const before = refs.get(wf, move.ref);
+    const unprobed = batch.moves.length === 1 && before !== undefined && bringsOnlyItsTarget(move);
+    const refusal = judge(statements, wf, move, before, coming, unprobed);
     if (refusal !== null) return refusal;
     const first = move.target === null || !coming.has(move.target);
     for (const commit of move.commits) coming.add(commit.id);
-    return { move, before, first };
+    return { move, before, first, unprobed };
   });
   if (!batch.atomic || !plans.some((plan) => "outcome" in plan)) return plans;
 
   // An atomic batch of which one move landed has landed as a whole.
   if (plans.some((plan) => "outcome" in plan && plan.outcome === "landed")) {
-    return batch.moves.map((move) => landed(statements.ref.get(wf, move.ref)));
+    return batch.moves.map((move) => landed(refs.get(wf, move.ref)));
   }
   return plans.map((plan) => ("outcome" in plan ? plan : { outcome: "skipped" }));
 }
@@ -133,24 +145,46 @@ function landed(row: RefColumns | undefined): MoveAnswer {
   return { outcome: "landed", row: row === undefined ? null : refOf(row) };
 }
 
+function bringsOnlyItsTarget({ target, commits }: RefMove): boolean {
+  return commits.length === 1 && commits[0]!.id === target;
+}
+
+/**
+ * Why a move cannot happen, or null. Of a move that is `unprobed` and could
+ * happen otherwise it leaves open whether it landed before, which spares a
+ * look at the index with every commit.
+ */
 function judge(
   statements: Statements,
   wf: number,
   move: RefMove,
   before: RefColumns | undefined,
   coming: ReadonlySet<ObjectId>,
+  unprobed: boolean,
 ): MoveAnswer | null {
-  const { target, expect, commits } = move;
-  const stored = (id: ObjectId) => statements.commitStored.get(wf, rawId(id)) !== undefined;
-
+  const { target, commits } = move;
+  const stored = (id: ObjectId) => isStored(statements, wf, id);
+  const refusal = unprobed ? refuse(move, before, coming, stored) : null;
+  if (unprobed && refusal === null) return null;
   if (target !== null && commits.some((commit) => commit.id === target) && stored(target)) {
     return landed(before);
   }
+  return refusal ?? refuse(move, before, coming, stored);
+}
 
+function isStored(statements: Statements, wf: number, id: ObjectId): boolean {
+  return statements.commitStored.get(wf, rawId(id)) !== undefined;
+}
+
+/** Conflict or missing, in this order, or null. */
+function refuse(
+  { target, expect, commits }: RefMove,
+  before: RefColumns | undefined,
+  coming: ReadonlySet<ObjectId>,
+  stored: (id: ObjectId) => boolean,
+): MoveAnswer | null {
   const head = before?.id || null;
-  const holds =
-    expect.kind === "any" || (expect.kind === "absent" ? head === null : head === expect.id);
-  if (!holds || (head === null && target === null)) {
+  if (!meets(expect, head, before?.seq ?? 0) || (head === null && target === null)) {
     return { outcome: "conflict", actual: before === undefined ? null : refOf(before) };
   }
 
@@ -168,14 +202,16 @@ function judge(
   return missing.size > 0 ? { outcome: "missing", ids: [...missing] } : null;
 }
 
-/** Writes the ref, its log entry and the move's commits; answers the ref as it is then. */
+/**
+ * Writes the move's commits, the ref and its log entry; answers the ref as it
+ * is then. An unprobed move that turns out to have landed writes nothing.
+ */
 function moveRef(
-  statements: Statements,
-  options: BackendOptions,
+  { statements, refs, options }: WriteContext,
   wf: number,
-  { move, before, first }: Planned,
+  { move, before, first, unprobed }: Planned,
   clock: Clock,
-): RefRow {
+): MoveAnswer {
   const creates = before === undefined || before.id === "";
   const entry: ReflogEntry = {
     ref: move.ref,
@@ -198,37 +234,48 @@ function moveRef(
     maxStep: Math.max(before?.max_step ?? 0, move.maxStep),
   };
 
-  const ref = putRef(statements, wf, before, row);
+  const ref = before?.ref ?? insertRef(statements, wf, row);
   const carrier = first ? carrierOf(entry, move) : null;
+  let carried = false;
   for (const commit of move.commits) {
-    putCommit(statements, wf, commit, clock, commit === carrier ? { ref, entry } : null);
+    if (commit === carrier || unprobed) {
+      const log = commit === carrier ? { ref, entry } : null;
+      const columns = commitColumns(wf, commit, clock.now, log);
+      if (statements.addCommit.run(columns).changes > 0) {
+        carried = commit === carrier;
+        continue;
+      }
+      if (unprobed && isStored(statements, wf, commit.id)) return landed(before);
+      // What has the commit's id and is no commit is damaged: replaced below.
+    }
+    statements.putCommit.run(commitColumns(wf, commit, clock.now, null), clock.stale);
   }
-  if (carrier === null) putEntry(statements, ref, entry);
-  return row;
+  if (before !== undefined) updateRef(statements, before.ref, row);
+  if (!carried) putEntry(statements, ref, entry);
+  refs.set(wf, columnsOf(Number(ref), row));
+  return { outcome: "moved", row };
 }
 
-function putRef(
-  statements: Statements,
-  wf: number,
-  before: RefColumns | undefined,
-  row: RefRow,
-): number | bigint {
+function insertRef(statements: Statements, wf: number, row: RefRow): number | bigint {
+  const [incarnation, hash, id] = refBytes(row);
+  return statements.insertRef.run(wf, row.seq, row.maxStep, incarnation, hash, id, row.name)
+    .lastInsertRowid;
+}
+
+function updateRef(statements: Statements, ref: number, row: RefRow): void {
+  const [incarnation, hash, id] = refBytes(row);
+  statements.updateRef.run(row.seq, row.maxStep, incarnation, hash, id, ref);
+}
+
+function refBytes(row: RefRow): [incarnation: Buffer, hash: Buffer, id: Buffer | null] {
   const incarnation = Buffer.from(row.incarnation, "hex");
-  const hash = rawId(row.logHash);
-  const id = row.id === null ? null : rawId(row.id);
-  if (before === undefined) {
-    return statements.insertRef.run(wf, row.seq, row.maxStep, incarnation, hash, id, row.name)
-      .lastInsertRowid;
-  }
-  statements.updateRef.run(row.seq, row.maxStep, incarnation, hash, id, before.ref);
-  return before.ref;
+  return [incarnation, rawId(row.logHash), row.id === null ? null : rawId(row.id)];
 }
 
 /**
  * The commit whose row keeps the log entry as columns: the only one of the
- * move, and on top of what the ref was, so that `old` is its first parent. It
- * must be new: judging found that it is not stored, `first` that no other move
- * of the batch has stored it since.
+ * move, and on top of what the ref was, so that `old` is its first parent. Its
+ * row must be new, or it would keep the entry of an earlier move.
  */
 function carrierOf(entry: ReflogEntry, move: RefMove): CommitRecord | null {
   const [commit] = move.commits;
@@ -251,23 +298,23 @@ function putEntry(statements: Statements, ref: number | bigint, entry: ReflogEnt
   );
 }
 
-function putCommit(
-  statements: Statements,
+/** The parameters of `addCommit`, and of `putCommit` but for its last. */
+function commitColumns(
   wf: number,
   commit: CommitRecord,
-  { now, stale }: Clock,
+  now: number,
   log: { ref: number | bigint; entry: ReflogEntry } | null,
-): void {
+): unknown[] {
   const said = log === null ? null : shortenSaid(log.entry, commit.body);
-  statements.putCommit.run(
+  return [
     wf,
+    now,
+    rawId(commit.id),
     commit.generation,
     commit.time,
-    now,
     log?.ref ?? null,
     log?.entry.seq ?? null,
     log?.entry.time ?? null,
-    rawId(commit.id),
     packIds(commit.parents),
     log === null ? null : Buffer.from(log.entry.incarnation, "hex"),
     log === null ? null : rawOrNull(log.entry.previous),
@@ -277,8 +324,7 @@ function putCommit(
     said?.trace ?? null,
     packInline(commit.inline),
     commit.body,
-    stale,
-  );
+  ];
 }
 
 function putObjects(

@@ -6,12 +6,14 @@ import { closedGuard } from "../decorators/closed-guard.js";
 import type { BackendOptions, Storage } from "../port.js";
 import { toStoreError } from "./errors.js";
 import { GroupWriter } from "./group-writer.js";
+import { KnownRefs } from "./known-refs.js";
 import { retryWhileBusy } from "./retry.js";
 import { refuseForeign, SCHEMA_VERSION, schemaVersion } from "./schema.js";
 import { checkSideFiles, holdMainFile } from "./side-files.js";
 import { SqliteStorage } from "./sqlite-storage.js";
 import { prepareStatements } from "./statements.js";
 import { WalNoter } from "./wal-note.js";
+import { WorkflowNumbers } from "./workflow-numbers.js";
 
 /** The database inside the store's directory. */
 const MAIN_FILE = "store.db";
@@ -121,7 +123,10 @@ async function openDatabase(location: string, options: SqliteOptions): Promise<S
     checkRegion(region, location, options);
 
     const noter = new WalNoter(`${main}-wal`, statements, options.randomHex);
-    const context = { statements, options, graceMs: options.graceMs ?? DEFAULT_GRACE_MS };
+    const numbers = new WorkflowNumbers(statements);
+    const refs = new KnownRefs(statements);
+    const graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
+    const context = { statements, numbers, refs, options, graceMs };
     const { busyTimeoutMs } = options;
     const writer = new GroupWriter(db, context, noter, location, busyTimeoutMs);
     const release = () => {
@@ -130,7 +135,7 @@ async function openDatabase(location: string, options: SqliteOptions): Promise<S
       unhold();
     };
     return closedGuard(
-      new SqliteStorage({ db, statements, writer, location, busyTimeoutMs, release }),
+      new SqliteStorage({ db, statements, numbers, writer, location, busyTimeoutMs, release }),
     );
   } catch (error) {
     db.close();

@@ -98,12 +98,13 @@ export interface CommitColumns extends GraphColumns {
   body: Buffer;
 }
 
-export function commitOf(row: CommitColumns): CommitRecord {
+/** @param lenient as of {@link unpackInline} */
+export function commitOf(row: CommitColumns, lenient = false): CommitRecord {
   const node = graphNodeOf(row);
   return {
     ...node,
     externalId: row.external_id,
-    inline: unpackInline(row.inline, node.id),
+    inline: unpackInline(row.inline, node.id, lenient),
     body: row.body,
   };
 }
@@ -127,6 +128,19 @@ export function refOf(row: RefColumns): RefRow {
     logHash: row.log_hash,
     incarnation: row.incarnation,
     maxStep: row.max_step,
+  };
+}
+
+/** The inverse of {@link refOf}. */
+export function columnsOf(ref: number, row: RefRow): RefColumns {
+  return {
+    ref,
+    name: row.name,
+    id: row.id ?? "",
+    seq: row.seq,
+    max_step: row.maxStep,
+    incarnation: row.incarnation,
+    log_hash: row.logHash,
   };
 }
 

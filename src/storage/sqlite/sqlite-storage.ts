@@ -35,11 +35,13 @@ import {
 import { schemaVersion } from "./schema.js";
 import type { RowOf, Statements } from "./statements.js";
 import { checkStructure } from "./structure.js";
+import type { WorkflowNumbers } from "./workflow-numbers.js";
 
 /** What {@link SqliteStorage} is made of. */
 export interface SqliteParts {
   readonly db: Database;
   readonly statements: Statements;
+  readonly numbers: WorkflowNumbers;
   readonly writer: GroupWriter;
   /** The store's directory. */
   readonly location: string;
@@ -165,7 +167,7 @@ export class SqliteStorage implements Storage {
   }
 
   scanCommits(w: string, after: string | null, limit: number): Promise<ScanPage<CommitRecord>> {
-    return this.#scan(w, after, limit, "commitsAfter", commitOf);
+    return this.#scan(w, after, limit, "commitsAfter", (row) => commitOf(row, true));
   }
 
   checkStructure(): Promise<StructureProblem[]> {
@@ -211,11 +213,11 @@ export class SqliteStorage implements Storage {
 
   /** Reads from one workflow inside one transaction; `wf` is undefined when there is none such. */
   #read<T>(w: string, work: (statements: Statements, wf: number | undefined) => T): Promise<T> {
-    const { db, statements } = this.parts;
+    const { db, statements, numbers } = this.parts;
     return this.#retry(() => {
       statements.beginRead.run();
       try {
-        return work(statements, statements.wf.get(w));
+        return work(statements, numbers.get(w));
       } finally {
         // SQLite itself rolls back after some errors.
         if (db.inTransaction) statements.commit.run();

@@ -8,17 +8,24 @@ import type {
 } from "./rows.js";
 
 const OBJECT_COLUMNS = "type, kind, encoding, id, body";
-const GRAPH_COLUMNS = "generation, time, id, parents";
+// NULL in a row that damage made a commit: read as a root, its body tells it is none.
+const PARENTS = "coalesce(parents, x'') AS parents";
+const GRAPH_COLUMNS = `coalesce(generation, 0) AS generation, coalesce(time, 0) AS time, id, ${PARENTS}`;
 const COMMIT_COLUMNS = `${GRAPH_COLUMNS}, external_id, inline, body`;
 // Read with every write: as hex, because a text costs much less to hand over than a Buffer.
 const REF_COLUMNS = `ref, seq, max_step, lower(hex(incarnation)) AS incarnation,
   lower(hex(log_hash)) AS log_hash, lower(hex(id)) AS id, name`;
+const INSERT_COMMIT = `INSERT INTO objects (wf, type, kind, encoding, seen_at, id, generation, time,
+    log_ref, log_seq, log_time, parents, log_incarnation, log_previous, external_id, log_actor,
+    log_reason, log_trace, inline, body)
+  VALUES (?, 1, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 
 const SQL = {
   begin: "BEGIN IMMEDIATE",
   beginRead: "BEGIN",
   commit: "COMMIT",
   rollback: "ROLLBACK",
+  dataVersion: "PRAGMA data_version",
 
   workflow: "SELECT * FROM workflows WHERE id = ?",
   wf: "SELECT wf FROM workflows WHERE id = ?",
@@ -28,7 +35,7 @@ const SQL = {
   workflowsAfter: "SELECT * FROM workflows WHERE id > ? ORDER BY id LIMIT ?",
   workflowsFirst: "SELECT * FROM workflows ORDER BY id LIMIT ?",
 
-  object: `SELECT ${OBJECT_COLUMNS} FROM objects WHERE wf = ? AND id = ?`,
+  object: `SELECT ${OBJECT_COLUMNS} FROM objects WHERE wf = ? AND id = ? AND type <> 1`,
   // The WHERE makes the common case, a good copy seen lately, write nothing.
   putObject: `INSERT INTO objects (wf, type, kind, encoding, seen_at, id, body)
     VALUES (?, ?, 0, ?, ?, ?, ?)
@@ -36,34 +43,38 @@ const SQL = {
       encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
     WHERE seen_at < ? OR kind <> 0 OR type <> excluded.type
       OR encoding <> excluded.encoding OR body <> excluded.body`,
-  objectsAfter: `SELECT ${OBJECT_COLUMNS} FROM objects WHERE wf = ? AND id > ? ORDER BY id LIMIT ?`,
-  objectIds: "SELECT type, id FROM objects WHERE wf = ? AND id BETWEEN ? AND ? ORDER BY id LIMIT ?",
+  objectsAfter: `SELECT ${OBJECT_COLUMNS} FROM objects
+    WHERE wf = ? AND id > ? AND type <> 1 ORDER BY id LIMIT ?`,
+  objectIds: `SELECT type, id FROM objects
+    WHERE wf = ? AND id BETWEEN ? AND ? AND type <> 1 ORDER BY id LIMIT ?`,
   objectUsage: `SELECT count(*) AS objects, coalesce(sum(length(body)), 0) AS bytes
-    FROM objects WHERE wf = ? AND kind = 0`,
+    FROM objects WHERE wf = ? AND type <> 1 AND kind = 0`,
 
-  commitStored: "SELECT 1 FROM commits WHERE wf = ? AND id = ?",
-  commitRow: `SELECT ${COMMIT_COLUMNS} FROM commits WHERE wf = ? AND id = ?`,
-  commitLog: `SELECT log_ref, log_seq, log_time, parents, log_incarnation, log_previous,
-    log_actor, log_reason, log_trace, body FROM commits WHERE wf = ? AND id = ?`,
-  commitGraph: `SELECT ${GRAPH_COLUMNS} FROM commits WHERE wf = ? AND id = ?`,
+  commitStored: "SELECT 1 FROM objects WHERE wf = ? AND id = ? AND type = 1",
+  commitRow: `SELECT ${COMMIT_COLUMNS} FROM objects WHERE wf = ? AND id = ? AND type = 1`,
+  commitLog: `SELECT log_ref, log_seq, log_time, ${PARENTS}, log_incarnation, log_previous,
+    log_actor, log_reason, log_trace, body FROM objects WHERE wf = ? AND id = ? AND type = 1`,
+  commitGraph: `SELECT ${GRAPH_COLUMNS} FROM objects WHERE wf = ? AND id = ? AND type = 1`,
+  addCommit: `${INSERT_COMMIT} ON CONFLICT (wf, id) DO NOTHING`,
   // A commit's row keeps the log columns of the move that brought it first.
-  putCommit: `INSERT INTO commits (wf, generation, time, seen_at, log_ref, log_seq, log_time, id,
-      parents, log_incarnation, log_previous, external_id, log_actor, log_reason, log_trace,
-      inline, body)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (wf, id) DO UPDATE SET generation = excluded.generation, time = excluded.time,
+  putCommit: `${INSERT_COMMIT}
+    ON CONFLICT (wf, id) DO UPDATE SET type = 1, kind = 0, encoding = 0,
+      generation = excluded.generation, time = excluded.time,
       seen_at = excluded.seen_at, parents = excluded.parents, external_id = excluded.external_id,
       inline = excluded.inline, body = excluded.body
-    WHERE seen_at < ? OR body <> excluded.body OR inline IS NOT excluded.inline
-      OR parents <> excluded.parents OR generation <> excluded.generation
-      OR time <> excluded.time OR external_id IS NOT excluded.external_id`,
-  commitsAfter: `SELECT ${COMMIT_COLUMNS} FROM commits WHERE wf = ? AND id > ? ORDER BY id LIMIT ?`,
-  commitIds: "SELECT id FROM commits WHERE wf = ? AND id BETWEEN ? AND ? ORDER BY id LIMIT ?",
-  commitsExternal: `SELECT id FROM commits WHERE wf = ? AND external_id = ?
+    WHERE seen_at < ? OR type <> 1 OR body <> excluded.body OR inline IS NOT excluded.inline
+      OR parents IS NOT excluded.parents OR generation IS NOT excluded.generation
+      OR time IS NOT excluded.time OR external_id IS NOT excluded.external_id`,
+  commitsAfter: `SELECT ${COMMIT_COLUMNS} FROM objects
+    WHERE wf = ? AND id > ? AND type = 1 ORDER BY id LIMIT ?`,
+  commitIds: `SELECT id FROM objects
+    WHERE wf = ? AND id BETWEEN ? AND ? AND type = 1 ORDER BY id LIMIT ?`,
+  commitsExternal: `SELECT id FROM objects WHERE wf = ? AND external_id = ? AND type = 1
     ORDER BY generation, time, id`,
   commitUsage: `SELECT count(*) AS commits, coalesce(sum(length(body)), 0) AS bytes
-    FROM commits WHERE wf = ?`,
-  commitInlines: "SELECT id, inline FROM commits WHERE wf = ? AND inline IS NOT NULL",
+    FROM objects WHERE wf = ? AND type = 1`,
+  commitInlines: `SELECT id, inline FROM objects
+    WHERE wf = ? AND type = 1 AND inline IS NOT NULL`,
 
   ref: `SELECT ${REF_COLUMNS} FROM refs WHERE wf = ? AND name = ?`,
   refsFrom: `SELECT ${REF_COLUMNS} FROM refs
@@ -86,6 +97,7 @@ const SQL = {
 type Name = keyof typeof SQL;
 
 interface Rows {
+  dataVersion: number;
   wf: number;
   workflow: WorkflowColumns;
   workflowsAfter: WorkflowColumns;
@@ -136,7 +148,7 @@ export interface ReflogColumns {
 export type RowOf<N extends Name> = N extends keyof Rows ? Rows[N] : unknown;
 
 /** Statements that answer one column, and give it as it is instead of a row. */
-const PLUCKED: ReadonlySet<Name> = new Set(["wf", "commitStored", "meta"]);
+const PLUCKED: ReadonlySet<Name> = new Set(["dataVersion", "wf", "commitStored", "meta"]);
 
 /** Every statement of the store, each prepared once, on first use. */
 export type Statements = { readonly [N in Name]: Statement<unknown[], RowOf<N>> };

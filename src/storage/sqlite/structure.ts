@@ -8,19 +8,21 @@ const FINDINGS_MAX = 100;
 const CHECKS: Readonly<Record<string, string>> = {
   "ref without its commit": `
     SELECT name || ' points to ' || lower(hex(id)) FROM refs r WHERE id IS NOT NULL
-      AND NOT EXISTS (SELECT 1 FROM commits c WHERE c.wf = r.wf AND c.id = r.id)`,
+      AND NOT EXISTS (SELECT 1 FROM objects c WHERE c.wf = r.wf AND c.id = r.id AND c.type = 1)`,
   "commit whose parents do not parse": `
-    SELECT lower(hex(id)) FROM commits WHERE length(parents) % 32 <> 0`,
+    SELECT lower(hex(id)) FROM objects
+      WHERE type = 1 AND (parents IS NULL OR length(parents) % 32 <> 0)`,
   "commit whose generation contradicts its parents": `
-    SELECT lower(hex(c.id)) FROM commits c
-      LEFT JOIN commits p ON p.wf = c.wf AND p.id = substr(c.parents, 1, 32)
-      WHERE (length(c.parents) = 0) <> (c.generation = 1) OR p.generation >= c.generation`,
+    SELECT lower(hex(c.id)) FROM objects c
+      LEFT JOIN objects p ON p.wf = c.wf AND p.id = substr(c.parents, 1, 32) AND p.type = 1
+      WHERE c.type = 1 AND (c.generation IS NULL
+        OR (length(c.parents) = 0) <> (c.generation = 1) OR p.generation >= c.generation)`,
   "object of unknown kind or type": `
     SELECT lower(hex(id)) || ' has kind ' || kind || ', type ' || type FROM objects
-      WHERE kind NOT IN (0, 1) OR type NOT IN (2, 3)`,
+      WHERE kind NOT IN (0, 1) OR type NOT IN (1, 2, 3)`,
   "row of a workflow that is not in the catalogue": `
     SELECT 'workflow number ' || wf FROM
-      (SELECT wf FROM objects UNION SELECT wf FROM commits UNION SELECT wf FROM refs)
+      (SELECT wf FROM objects UNION SELECT wf FROM refs)
       WHERE wf NOT IN (SELECT wf FROM workflows)`,
 };
 

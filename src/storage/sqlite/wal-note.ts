@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, openSync, readSync } from "node:fs";
 import type { Statements } from "./statements.js";
 
 /** Where the two salts of a WAL stand in its header; SQLite draws them anew each time it restarts the file. */
@@ -93,11 +93,25 @@ export class WalNoter {
     try {
       // SQLite takes its locks on the main and the shared-memory file, never on
       // this one, so that closing a descriptor of it drops none of them.
-      this.#fd ??= openSync(this.walPath, "r");
+      this.#fd ??= openQuietly(this.walPath);
       const read = readSync(this.#fd, this.#found, 0, SALT_BYTES, SALT_OFFSET);
       return this.#found.toString("hex", 0, read);
     } catch {
       return "";
     }
+  }
+}
+
+/**
+ * Opens a file for reading such that reads leave its access time alone: with
+ * it they would change the inode, which makes the next sync of the file dearer.
+ */
+function openQuietly(path: string): number {
+  try {
+    // Undefined where the system has no such flag.
+    return openSync(path, constants.O_RDONLY | (constants.O_NOATIME ?? 0));
+  } catch {
+    // Linux grants it to the owner of the file only.
+    return openSync(path, "r");
   }
 }

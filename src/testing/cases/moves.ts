@@ -65,6 +65,22 @@ export const moveCases: readonly ConformanceCase[] = [
     },
   },
   {
+    name: "an expected number of the last log entry tells a ref that moved and came back",
+    async run({ storage }) {
+      await begin(storage, "w");
+      const root = commit();
+      const first = await mustMove(storage, move(REF, ABSENT, [root]));
+      await mustMove(storage, move(REF, at(root), [commit({ parents: [root] })]));
+      const back = await mustMove(storage, move(REF, ANY, [], { target: root.id }));
+      const next = commit({ parents: [root] });
+      const stale = { kind: "id", id: root.id, seq: first.seq } as const;
+      const answer = await sendOne(storage, move(REF, stale, [next]));
+      assert.deepEqual(answer, { outcome: "conflict", actual: back });
+      await mustNotHold(storage, [next.id]);
+      await mustMove(storage, move(REF, { ...stale, seq: back.seq }, [next]));
+    },
+  },
+  {
     name: "expecting absence of a ref that exists is a conflict",
     async run({ storage }) {
       await begin(storage, "w");
