@@ -3,13 +3,12 @@ import { AgstateError } from "./errors.js";
 /** Longest agent, author and workflow id, and longest ref component, in bytes of UTF-8. */
 export const NAME_MAX_BYTES = 200;
 
-const LONE_SURROGATE = /\p{Surrogate}/u;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
 /** Whether the text has a lone or reversed surrogate, which UTF-8 cannot hold. */
 export function hasLoneSurrogate(text: string): boolean {
-  return LONE_SURROGATE.test(text);
+  return !text.isWellFormed();
 }
 
 /** Names a text in a message without letting it break the line: quoted, escaped, shortened. */
@@ -29,6 +28,7 @@ export function quoteForMessage(text: string): string {
  * @throws AgstateError `INVALID_NAME`
  */
 export function checkIdentity(what: string, name: string): string {
+  if (sound.has(name)) return name;
   const problem = identityProblem(name);
   if (problem !== null) {
     throw new AgstateError(
@@ -37,8 +37,14 @@ export function checkIdentity(what: string, name: string): string {
       { field: what, name: String(name) },
     );
   }
+  if (sound.size >= REMEMBERED_MAX) sound.clear();
+  sound.add(name);
   return name;
 }
+
+/** Names that passed: the same few come with every write. */
+const sound = new Set<string>();
+const REMEMBERED_MAX = 1000;
 
 function identityProblem(name: unknown): string | null {
   if (typeof name !== "string") return "is not a string";

@@ -13,9 +13,8 @@ import {
   type WriteBatch,
 } from "../port.js";
 import { packInline, TYPE_NUMBER } from "./inline.js";
-import type { KnownRefs } from "./known-refs.js";
 import { shortenSaid } from "./log-columns.js";
-import { columnsOf, packIds, type RefColumns, rawId, rawOrNull, refOf } from "./rows.js";
+import { packIds, type RefColumns, rawId, rawOrNull, refOf } from "./rows.js";
 import type { Statements } from "./statements.js";
 import type { WorkflowNumbers } from "./workflow-numbers.js";
 
@@ -23,7 +22,6 @@ import type { WorkflowNumbers } from "./workflow-numbers.js";
 export interface WriteContext {
   readonly statements: Statements;
   readonly numbers: WorkflowNumbers;
-  readonly refs: KnownRefs;
   readonly options: BackendOptions;
   /** Rows seen less than half of this ago are not freshened. */
   readonly graceMs: number;
@@ -118,13 +116,13 @@ function checkDistinctRefs(batch: WriteBatch): void {
 }
 
 function planMoves(
-  { statements, refs }: WriteContext,
+  { statements }: WriteContext,
   wf: number,
   batch: WriteBatch,
 ): (MoveAnswer | Planned)[] {
   const coming = new Set<ObjectId>();
   const plans = batch.moves.map((move) => {
-    const before = refs.get(wf, move.ref);
+    const before = statements.ref.get(wf, move.ref);
     const unprobed = batch.moves.length === 1 && before !== undefined && bringsOnlyItsTarget(move);
     const refusal = judge(statements, wf, move, before, coming, unprobed);
     if (refusal !== null) return refusal;
@@ -136,7 +134,7 @@ function planMoves(
 
   // An atomic batch of which one move landed has landed as a whole.
   if (plans.some((plan) => "outcome" in plan && plan.outcome === "landed")) {
-    return batch.moves.map((move) => landed(refs.get(wf, move.ref)));
+    return batch.moves.map((move) => landed(statements.ref.get(wf, move.ref)));
   }
   return plans.map((plan) => ("outcome" in plan ? plan : { outcome: "skipped" }));
 }
@@ -207,7 +205,7 @@ function refuse(
  * is then. An unprobed move that turns out to have landed writes nothing.
  */
 function moveRef(
-  { statements, refs, options }: WriteContext,
+  { statements, options }: WriteContext,
   wf: number,
   { move, before, first, unprobed }: Planned,
   clock: Clock,
@@ -252,7 +250,6 @@ function moveRef(
   }
   if (before !== undefined) updateRef(statements, before.ref, row);
   if (!carried) putEntry(statements, ref, entry);
-  refs.set(wf, columnsOf(Number(ref), row));
   return { outcome: "moved", row };
 }
 

@@ -139,7 +139,6 @@ export class GroupWriter {
     const answers: WriteAnswer[] = [];
     try {
       let changed = false;
-      this.context.refs.begin();
       for (const { batch } of group) {
         const applied = applyBatch(this.context, batch, group.length === 1);
         answers.push(applied.answer);
@@ -174,7 +173,6 @@ export class GroupWriter {
   #undo(): void {
     this.noter.forget();
     this.context.numbers.forget();
-    this.context.refs.forget();
     if (this.db.inTransaction) this.context.statements.rollback.run();
   }
 }

@@ -6,7 +6,6 @@ import { closedGuard } from "../decorators/closed-guard.js";
 import type { BackendOptions, Storage } from "../port.js";
 import { toStoreError } from "./errors.js";
 import { GroupWriter } from "./group-writer.js";
-import { KnownRefs } from "./known-refs.js";
 import { retryWhileBusy } from "./retry.js";
 import { refuseForeign, SCHEMA_VERSION, schemaVersion } from "./schema.js";
 import { checkSideFiles, holdMainFile } from "./side-files.js";
@@ -124,9 +123,8 @@ async function openDatabase(location: string, options: SqliteOptions): Promise<S
 
     const noter = new WalNoter(`${main}-wal`, statements, options.randomHex);
     const numbers = new WorkflowNumbers(statements);
-    const refs = new KnownRefs(statements);
     const graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
-    const context = { statements, numbers, refs, options, graceMs };
+    const context = { statements, numbers, options, graceMs };
     const { busyTimeoutMs } = options;
     const writer = new GroupWriter(db, context, noter, location, busyTimeoutMs);
     const release = () => {

@@ -131,19 +131,6 @@ export function refOf(row: RefColumns): RefRow {
   };
 }
 
-/** The inverse of {@link refOf}. */
-export function columnsOf(ref: number, row: RefRow): RefColumns {
-  return {
-    ref,
-    name: row.name,
-    id: row.id ?? "",
-    seq: row.seq,
-    max_step: row.maxStep,
-    incarnation: row.incarnation,
-    log_hash: row.logHash,
-  };
-}
-
 export interface WorkflowColumns {
   wf: number;
   id: string;

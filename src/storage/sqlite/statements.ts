@@ -25,7 +25,6 @@ const SQL = {
   beginRead: "BEGIN",
   commit: "COMMIT",
   rollback: "ROLLBACK",
-  dataVersion: "PRAGMA data_version",
 
   workflow: "SELECT * FROM workflows WHERE id = ?",
   wf: "SELECT wf FROM workflows WHERE id = ?",
@@ -97,7 +96,6 @@ const SQL = {
 type Name = keyof typeof SQL;
 
 interface Rows {
-  dataVersion: number;
   wf: number;
   workflow: WorkflowColumns;
   workflowsAfter: WorkflowColumns;
@@ -148,7 +146,7 @@ export interface ReflogColumns {
 export type RowOf<N extends Name> = N extends keyof Rows ? Rows[N] : unknown;
 
 /** Statements that answer one column, and give it as it is instead of a row. */
-const PLUCKED: ReadonlySet<Name> = new Set(["dataVersion", "wf", "commitStored", "meta"]);
+const PLUCKED: ReadonlySet<Name> = new Set(["wf", "commitStored", "meta"]);
 
 /** Every statement of the store, each prepared once, on first use. */
 export type Statements = { readonly [N in Name]: Statement<unknown[], RowOf<N>> };
