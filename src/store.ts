@@ -141,7 +141,10 @@ export class Store {
       });
     };
     const genesis = first({ workflow: id, ...declared, createdAt: record.createdAt }, null);
-    const canonical = first(options.state ?? {}, isolationOfKey(isolation, "state"));
+    const canonical = first(
+      Object.hasOwn(options, "state") ? options.state : {},
+      isolationOfKey(isolation, "state"),
+    );
     const update = (ref: string, commit: typeof genesis): RefUpdate => ({
       ref,
       expect: { kind: "absent" },

@@ -103,6 +103,9 @@ class Walk {
   private convert(given: object): unknown {
     const toJSON = (given as { toJSON?: unknown }).toJSON;
     let value: unknown = given;
+    if (given instanceof Date && Number.isNaN(given.getTime())) {
+      this.refuse("is an invalid Date, which would become null");
+    }
     if (typeof toJSON === "function") {
       value = toJSON.call(given, String(this.path.at(-1) ?? ""));
       if (typeof value !== "object" || value === null) return value;
@@ -127,6 +130,11 @@ class Walk {
   private array(value: readonly unknown[], previous: readonly JsonValue[] | undefined): JsonValue {
     const length = value.length;
     this.count(length);
+    // Holes make fewer keys, and are told apart below.
+    if (Object.keys(value).length > length) {
+      const extra = Object.keys(value)[length] as string;
+      this.refuse(`is an array with the member ${quoteForMessage(extra)}, which JSON cannot hold`);
+    }
     const same = previous !== undefined && previous.length === length;
     const out: JsonValue[] = new Array(length);
     let equal = same;
@@ -218,19 +226,7 @@ class Walk {
   }
 
   private key(key: string): void {
-    if (!key.isWellFormed()) {
-      this.refuse(
-        `has the key ${quoteForMessage(key)} with a lone surrogate, which UTF-8 cannot hold`,
-      );
-    }
-    const oversize = oversizeKeyBytes(key);
-    if (oversize > 0) {
-      throw new AgstateError(
-        "LIMIT_EXCEEDED",
-        `${this.here()} has a key of ${oversize} bytes (escaped); the limit is ${KEY_MAX_BYTES}`,
-        { path: formatPointer(this.path), size: oversize, limit: KEY_MAX_BYTES },
-      );
-    }
+    checkKey(key, this.what, this.path);
     this.count(key.length + 3);
   }
 
@@ -257,16 +253,37 @@ class Walk {
     );
   }
 
-  private here(): string {
-    return this.path.length === 0
-      ? `the ${this.what}`
-      : `${this.what} at ${quoteForMessage(formatPointer(this.path))}`;
-  }
-
   private refuse(problem: string): never {
-    throw new AgstateError("INVALID_VALUE", `${this.here()} ${problem}`, {
+    throw new AgstateError("INVALID_VALUE", `${place(this.what, this.path)} ${problem}`, {
       path: formatPointer(this.path),
     });
+  }
+}
+
+function place(what: string, path: readonly (string | number)[]): string {
+  return path.length === 0 ? `the ${what}` : `${what} at ${quoteForMessage(formatPointer(path))}`;
+}
+
+/**
+ * Checks a key of the object at `path`.
+ *
+ * @throws AgstateError `INVALID_VALUE`, `LIMIT_EXCEEDED`
+ */
+export function checkKey(key: string, what: string, path: readonly (string | number)[]): void {
+  if (!key.isWellFormed()) {
+    throw new AgstateError(
+      "INVALID_VALUE",
+      `${place(what, path)} has the key ${quoteForMessage(key)} with a lone surrogate, which UTF-8 cannot hold`,
+      { path: formatPointer(path) },
+    );
+  }
+  const oversize = oversizeKeyBytes(key);
+  if (oversize > 0) {
+    throw new AgstateError(
+      "LIMIT_EXCEEDED",
+      `${place(what, path)} has a key of ${oversize} bytes (escaped); the limit is ${KEY_MAX_BYTES}`,
+      { path: formatPointer(path), size: oversize, limit: KEY_MAX_BYTES },
+    );
   }
 }
 

@@ -63,6 +63,13 @@ export function agentRef(agent: string, branch: string): string {
 }
 
 export function tagRef(name: string): string {
+  if (name === "canonical") {
+    throw new AgstateError(
+      "INVALID_NAME",
+      'tag "canonical" would stand in for the branch of that name; choose another name',
+      { field: "tag", name },
+    );
+  }
   return TAGS + checkRefComponent("tag", name);
 }
 

@@ -95,7 +95,8 @@ export class Branch {
   commit(options: CommitOptions = {}): Promise<Commit> {
     return this.exclusive(() =>
       this.write(options, async (sink) =>
-        options.state === undefined ? null : this.stateFromValue(sink, options.state),
+        // A state that is given but undefined is a mistake, not a wish to keep the old one.
+        Object.hasOwn(options, "state") ? this.stateFromValue(sink, options.state) : null,
       ),
     );
   }

@@ -313,7 +313,7 @@ describe.each(BACKENDS)("values that JSON does not hold, on %s (SER-03, 07, 08, 
 
   it("refuses the state itself when it is none", async () => {
     const { store } = await makeStore(backend);
-    for (const state of [Number.NaN, () => 1, { toJSON: () => undefined }, new Map()]) {
+    for (const state of [undefined, Number.NaN, () => 1, { toJSON: () => undefined }, new Map()]) {
       await expect(store.createWorkflow("w", { state })).rejects.toThrow(
         agstateError("INVALID_VALUE", { path: "" }),
       );
@@ -354,30 +354,43 @@ describe.each(BACKENDS)("values that JSON does not hold, on %s (SER-03, 07, 08, 
     expect(await branch.state()).toEqual(nested(256));
   });
 
-  it("counts a key's bytes as they are stored, in a value and in a path", async () => {
+  // 3,072 bytes: plain, of two bytes each, and escaped to three.
+  const LONGEST_KEYS = ["k".repeat(3072), "é".repeat(1536), "%".repeat(1024)];
+
+  it("counts a key's bytes as they are stored", async () => {
     const { store } = await makeStore(backend);
     const workflow = await store.createWorkflow("w", { state: { o: {} } });
     const branch = await workflow.canonical();
-    // 3,072 bytes: plain, of two bytes each, and escaped to three.
-    const fits = ["k".repeat(3072), "é".repeat(1536), "%".repeat(1024)];
-    for (const key of fits) {
+    for (const key of LONGEST_KEYS) {
       await branch.commit({ state: { o: { [key]: 1 } } });
       await branch.update([{ op: "set", path: `/o/${key}`, value: 2 }]);
       expect(await branch.state(`/o/${key}`)).toBe(2);
     }
     const before = await snapshot(workflow);
-    for (const key of fits.map((k) => `${k}x`)) {
-      const tooLong = agstateError("LIMIT_EXCEEDED", { size: 3073, limit: 3072 });
+    for (const key of LONGEST_KEYS.map((k) => `${k}x`)) {
+      const tooLong = agstateError("LIMIT_EXCEEDED", { path: "/o", size: 3073, limit: 3072 });
       await expect(branch.commit({ state: { o: { [key]: 1 } } })).rejects.toThrow(tooLong);
       await expect(branch.update([{ op: "set", path: "/o", value: { [key]: 1 } }])).rejects.toThrow(
         tooLong,
       );
-      for (const op of [
+    }
+    expect(await snapshot(workflow)).toEqual(before);
+  });
+
+  it("counts the bytes of a key that an update makes by its path", async () => {
+    const { store } = await makeStore(backend);
+    const workflow = await store.createWorkflow("w", { state: { o: {} } });
+    const branch = await workflow.canonical();
+    const before = await snapshot(workflow);
+    for (const key of LONGEST_KEYS.map((k) => `${k}x`)) {
+      for (const operation of [
         { op: "set", path: `/o/${key}`, value: 1 },
         { op: "append", path: `/o/${key}`, value: 1 },
         { op: "text-append", path: `/o/${key}`, text: "x" },
       ] as const) {
-        await expect(branch.update([op]), op.op).rejects.toThrow(agstateError("LIMIT_EXCEEDED"));
+        await expect(branch.update([operation]), operation.op).rejects.toThrow(
+          agstateError("LIMIT_EXCEEDED", { limit: 3072 }),
+        );
       }
     }
     expect(await snapshot(workflow)).toEqual(before);

@@ -2,7 +2,7 @@ import { AgstateError } from "../../core/errors.js";
 import type { JsonValue } from "../../core/json.js";
 import { formatPointer, parseIndex, parsePointer } from "../../core/json-pointer.js";
 import { quoteForMessage } from "../../core/names.js";
-import { normalize } from "../normalize.js";
+import { checkKey, normalize } from "../normalize.js";
 import { type AnyDraft, unfold } from "./draft.js";
 import type { ListDraft } from "./list-draft.js";
 import type { ObjectDraft } from "./object-draft.js";
@@ -114,6 +114,7 @@ class Step {
   private async finishMember(container: ObjectDraft, depth: number): Promise<void> {
     const key = this.tokens[depth] as string;
     const { op } = this.operation;
+    if (op !== "delete" && op !== "splice") checkKey(key, "state", this.tokens.slice(0, depth));
     if (op === "set") {
       container.set(key, (await this.terminal(null)) as Draft);
       return;
