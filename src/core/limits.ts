@@ -6,7 +6,11 @@ import { AgstateError } from "./errors.js";
  * in `objects/format.ts`.
  */
 export interface Limits {
-  /** Largest state accepted, in bytes of canonical JSON. */
+  /**
+   * Largest value that one call brings in (a state, a step record, the values of
+   * an operation), in bytes of JSON without escape sequences, and longest text
+   * that appends add up to. A state may grow beyond it by many updates.
+   */
   readonly stateMaxBytes: number;
   /** Longest commit message, in bytes of UTF-8. */
   readonly messageMaxBytes: number;

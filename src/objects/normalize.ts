@@ -36,6 +36,18 @@ export function normalize(
   return walk.value(value, options.previous);
 }
 
+/** Like `normalize`, for values that all go to one place; their bytes are counted together. */
+export function normalizeAll(
+  values: readonly unknown[],
+  options: { maxBytes: number; at: readonly string[] },
+): JsonValue[] {
+  const walk = new Walk("state", options.maxBytes, options.at);
+  return values.map((value) => walk.value(value, undefined));
+}
+
+/** From here on, an object that is met again is not walked again. */
+const UNFOLD_FROM_BYTES = 1_000_000;
+
 class Walk {
   private readonly path: (string | number)[];
   private bytes = 0;
@@ -78,7 +90,26 @@ class Walk {
     return text;
   }
 
+  /**
+   * What objects came to, and how many bytes they count, once a value is so
+   * large that shared references in it could unfold without end.
+   */
+  private readonly unfolded = new Map<object, { result: JsonValue; bytes: number }>();
+
   private object(given: object, previous: JsonValue | undefined): JsonValue {
+    if (this.bytes < UNFOLD_FROM_BYTES) return this.fold(given, previous);
+    const known = this.unfolded.get(given);
+    if (known !== undefined) {
+      this.count(known.bytes);
+      return known.result;
+    }
+    const before = this.bytes;
+    const result = this.fold(given, previous);
+    this.unfolded.set(given, { result, bytes: this.bytes - before });
+    return result;
+  }
+
+  private fold(given: object, previous: JsonValue | undefined): JsonValue {
     const value = this.convert(given);
     if (typeof value !== "object" || value === null) return this.value(value, previous);
     if (this.path.length >= DEPTH_MAX) this.refuseDepth(value);

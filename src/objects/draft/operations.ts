@@ -2,7 +2,7 @@ import { AgstateError } from "../../core/errors.js";
 import type { JsonValue } from "../../core/json.js";
 import { formatPointer, parseIndex, parsePointer } from "../../core/json-pointer.js";
 import { quoteForMessage } from "../../core/names.js";
-import { checkKey, normalize } from "../normalize.js";
+import { checkKey, normalize, normalizeAll } from "../normalize.js";
 import { type AnyDraft, unfold } from "./draft.js";
 import type { ListDraft } from "./list-draft.js";
 import type { ObjectDraft } from "./object-draft.js";
@@ -156,12 +156,7 @@ class Step {
       case "append": {
         const list = this.list(target ?? new LeafDraft(this.context, []));
         const values = "values" in operation ? operation.values : [operation.value];
-        if (!Array.isArray(values)) throw this.badArgument("values", "an array");
-        list.splice(
-          list.length,
-          0,
-          values.map((v) => this.normal(v, "-")),
-        );
+        list.splice(list.length, 0, this.normalValues(values));
         return list;
       }
       case "splice":
@@ -170,7 +165,10 @@ class Step {
         if (typeof operation.text !== "string") throw this.badArgument("text", "a string");
         const text = unfold(this.context, target ?? new LeafDraft(this.context, ""));
         if (text.kind !== "text") throw this.wrongKind("a string");
-        text.splice(text.length, 0, this.normal(operation.text) as string);
+        const more = this.normal(operation.text) as string;
+        if (text.length + more.length > this.maxBytes)
+          throw this.textTooLong(text.length + more.length);
+        text.splice(text.length, 0, more);
         return text;
       }
     }
@@ -181,7 +179,6 @@ class Step {
     if (target === null) throw this.notFound(this.tokens.length - 1);
     const list = this.list(target);
     const { index, deleteCount = 0, values = [] } = operation;
-    if (!Array.isArray(values)) throw this.badArgument("values", "an array");
     const fits = (n: number, max: number) => Number.isSafeInteger(n) && n >= 0 && n <= max;
     if (!fits(index, list.length)) {
       throw this.badArgument("index", `a whole number from 0 to ${list.length}, the list's length`);
@@ -192,11 +189,7 @@ class Step {
         `a whole number from 0 to ${list.length - index}, what is left of the list`,
       );
     }
-    list.splice(
-      index,
-      deleteCount,
-      values.map((v) => this.normal(v, "-")),
-    );
+    list.splice(index, deleteCount, this.normalValues(values));
     return list;
   }
 
@@ -206,8 +199,23 @@ class Step {
     return open;
   }
 
-  private normal(value: unknown, ...below: string[]): JsonValue {
-    return normalize(value, { maxBytes: this.maxBytes, at: [...this.tokens, ...below] });
+  private normal(value: unknown): JsonValue {
+    return normalize(value, { maxBytes: this.maxBytes, at: this.tokens });
+  }
+
+  /** New elements, their bytes counted together. */
+  private normalValues(values: unknown): readonly JsonValue[] {
+    if (!Array.isArray(values)) throw this.badArgument("values", "an array");
+    return normalizeAll(values, { maxBytes: this.maxBytes, at: [...this.tokens, "-"] });
+  }
+
+  private textTooLong(length: number): AgstateError {
+    const path = formatPointer(this.tokens);
+    return new AgstateError(
+      "LIMIT_EXCEEDED",
+      `the text at ${quoteForMessage(path)} would have ${length} characters; the limit stateMaxBytes is ${this.maxBytes}`,
+      { path, size: length, limit: this.maxBytes },
+    );
   }
 
   private index(list: ListDraft, depth: number): number {
