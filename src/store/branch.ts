@@ -145,7 +145,10 @@ export class Branch {
     const { repository } = this;
     const sink = new ObjectSink();
     const state = await makeState(sink);
-    const parents = [this.headCommit, ...(await this.mergeParents(options))];
+    const parents = [this.headCommit];
+    if (options.mergeParents !== undefined) {
+      parents.push(...(await this.mergeParents(options.mergeParents)));
+    }
     const { root } = this.headCommit;
     const stateLink = state === null ? root.state : state.link;
     const needed = this.isNeeded(options, stateLink, parents.length);
@@ -208,10 +211,10 @@ export class Branch {
     );
   }
 
-  private async mergeParents(options: WriteOptions): Promise<LoadedCommit[]> {
+  private async mergeParents(revisions: readonly string[]): Promise<LoadedCommit[]> {
     const parents: LoadedCommit[] = [];
     const seen = new Set<ObjectId>([this.headCommit.id]);
-    for (const revision of options.mergeParents ?? []) {
+    for (const revision of revisions) {
       const { id } = await this.repository.revisions.resolve(revision);
       if (seen.has(id)) continue;
       seen.add(id);
@@ -222,7 +225,7 @@ export class Branch {
 
   private async stateFromValue(sink: ObjectSink, given: unknown): Promise<NewState> {
     const { repository } = this;
-    const previous = await this.previousValue();
+    const previous = this.#value ?? (await this.previousValue());
     const { stateMaxBytes } = repository.context.limits;
     const value = normalize(given, { previous, maxBytes: stateMaxBytes });
     const stored = this.headCommit.root.state;
@@ -240,7 +243,7 @@ export class Branch {
   /** The parent's state; undefined when there is none, or when it cannot be read, so that all is written anew. */
   private async previousValue(): Promise<JsonValue | undefined> {
     const stored = this.headCommit.root.state;
-    if (this.#value !== undefined || stored === undefined) return this.#value;
+    if (stored === undefined) return undefined;
     try {
       return await decodeValue(this.repository.objects, stored);
     } catch (error) {

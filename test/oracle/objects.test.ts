@@ -168,7 +168,7 @@ describe("objects of random values, against git", () => {
         expect(made).toEqual(trees.map((tree) => tree.id));
       },
     );
-    fc.assert(property, { numRuns: 12 });
+    fc.assert(property, { numRuns: 12, interruptAfterTimeLimit: 60_000 });
   });
 
   it("have the ids that git gives to commits, whatever their fields", () => {

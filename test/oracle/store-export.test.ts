@@ -196,7 +196,7 @@ describe("random histories through the API, exported, against git", () => {
       }
       await store.close();
     });
-    await fc.assert(property, { numRuns: 25 });
+    await fc.assert(property, { numRuns: 25, interruptAfterTimeLimit: 60_000 });
   });
 
   it("show a value of an object's tree as its canonical JSON, at a path of its keys", async () => {
@@ -257,6 +257,6 @@ describe("random histories through the API, exported, against git", () => {
       expect(gitLines(directory, asGit)).toEqual(merged);
       await store.close();
     });
-    await fc.assert(property, { numRuns: 8 });
+    await fc.assert(property, { numRuns: 8, interruptAfterTimeLimit: 60_000 });
   });
 });
