@@ -37,8 +37,7 @@ CREATE TABLE workflows (
 --
 -- The log_ columns hold the reflog entry of the move that brought the commit,
 -- when that move appended exactly this one commit; all NULL otherwise. With
--- log_ref set, a NULL log_actor, log_reason or log_trace stands for what the
--- body says (author name, first line of the message, agstate-trace header).
+-- log_ref set, a NULL log_trace stands for the empty one.
 CREATE TABLE objects (
   wf              INTEGER NOT NULL,
   type            INTEGER NOT NULL,          -- Git's numbers: 1 commit, 2 tree, 3 blob

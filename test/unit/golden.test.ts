@@ -162,7 +162,7 @@ Two seats.
   it("the first schema of the embedded store", () => {
     const sql = readFileSync(new URL("../../migrations/sqlite/0001-init.sql", import.meta.url));
     expect(createHash("sha256").update(sql).digest("hex")).toBe(
-      "fc568f63607e64bbc4e2702e7404bf13501a9a88da2510cef2d97fec8d2ce4a7",
+      "334c352d5390be4862ae399b17c092d01a1bb6f8ba9029c2e02c17b065572c43",
     );
   });
 });

@@ -13,7 +13,6 @@ import {
   type WriteBatch,
 } from "../port.js";
 import { packInline, TYPE_NUMBER } from "./inline.js";
-import { shortenSaid } from "./log-columns.js";
 import { packIds, type RefColumns, rawId, rawOrNull, refOf } from "./rows.js";
 import type { Statements } from "./statements.js";
 import type { WorkflowNumbers } from "./workflow-numbers.js";
@@ -302,7 +301,6 @@ function commitColumns(
   now: number,
   log: { ref: number | bigint; entry: ReflogEntry } | null,
 ): unknown[] {
-  const said = log === null ? null : shortenSaid(log.entry, commit.body);
   return [
     wf,
     now,
@@ -316,9 +314,9 @@ function commitColumns(
     log === null ? null : Buffer.from(log.entry.incarnation, "hex"),
     log === null ? null : rawOrNull(log.entry.previous),
     commit.externalId,
-    said?.actor ?? null,
-    said?.reason ?? null,
-    said?.trace ?? null,
+    log?.entry.actor ?? null,
+    log?.entry.reason ?? null,
+    log?.entry.trace || null,
     packInline(commit.inline),
     commit.body,
   ];

@@ -1,7 +1,6 @@
 import type { ObjectId } from "../../core/ids.js";
 import { ZERO_ID } from "../../core/ids.js";
 import type { StoredReflogEntry } from "../port.js";
-import { completeSaid } from "./log-columns.js";
 import { idOf, rawId } from "./rows.js";
 import type { Statements } from "./statements.js";
 
@@ -74,7 +73,6 @@ export class ReflogReader {
     if (place.new === ZERO_ID) return null;
     const commit = this.statements.commitLog.get(wf, rawId(place.new));
     if (commit === undefined || commit.log_ref !== ref || commit.log_seq !== seq) return null;
-    const said = { actor: commit.log_actor, reason: commit.log_reason, trace: commit.log_trace };
     return {
       ref: name,
       seq,
@@ -82,8 +80,10 @@ export class ReflogReader {
       incarnation: commit.log_incarnation.toString("hex"),
       old: commit.parents.length === 0 ? ZERO_ID : idOf(commit.parents.subarray(0, 32)),
       new: place.new,
-      ...completeSaid(said, commit.body),
+      actor: commit.log_actor,
+      reason: commit.log_reason,
       time: commit.log_time,
+      trace: commit.log_trace ?? "",
       previous: idOf(commit.log_previous),
     };
   }

@@ -52,7 +52,7 @@ const SQL = {
   commitStored: "SELECT 1 FROM objects WHERE wf = ? AND id = ? AND type = 1",
   commitRow: `SELECT ${COMMIT_COLUMNS} FROM objects WHERE wf = ? AND id = ? AND type = 1`,
   commitLog: `SELECT log_ref, log_seq, log_time, ${PARENTS}, log_incarnation, log_previous,
-    log_actor, log_reason, log_trace, body FROM objects WHERE wf = ? AND id = ? AND type = 1`,
+    log_actor, log_reason, log_trace FROM objects WHERE wf = ? AND id = ? AND type = 1`,
   commitGraph: `SELECT ${GRAPH_COLUMNS} FROM objects WHERE wf = ? AND id = ? AND type = 1`,
   addCommit: `${INSERT_COMMIT} ON CONFLICT (wf, id) DO NOTHING`,
   // A commit's row keeps the log columns of the move that brought it first.
@@ -125,10 +125,9 @@ export interface CommitLogColumns {
   parents: Buffer;
   log_incarnation: Buffer;
   log_previous: Buffer | null;
-  log_actor: string | null;
-  log_reason: string | null;
+  log_actor: string;
+  log_reason: string;
   log_trace: string | null;
-  body: Buffer;
 }
 
 export interface ReflogColumns {
