@@ -36,7 +36,7 @@ export function resolveLimits(given: Partial<Limits> = {}): Limits {
   const limits = { ...DEFAULT_LIMITS };
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
-    if (!(name in DEFAULT_LIMITS)) {
+    if (!Object.hasOwn(DEFAULT_LIMITS, name)) {
       throw new AgstateError("INVALID_ARGUMENT", `there is no limit called ${name}`, {
         limit: name,
       });

@@ -70,8 +70,11 @@ export class TextRuns {
   push(text: string): void {
     const whole = this.rest + text;
     let at = 0;
+    // Looked for once a line, or a long line would be searched again for each of its pieces.
+    let feed = whole.indexOf("\n");
     for (;;) {
-      const end = pieceEnd(whole, at);
+      if (feed >= 0 && feed < at) feed = whole.indexOf("\n", at);
+      const end = pieceEnd(whole, at, feed);
       if (end < 0) break;
       this.piece(whole.slice(at, end));
       at = end;
@@ -106,9 +109,12 @@ export class TextRuns {
   }
 }
 
-/** Where the piece that begins at `from` ends, or -1 when the text ends before the piece does. */
-function pieceEnd(text: string, from: number): number {
-  const feed = text.indexOf("\n", from);
+/**
+ * Where the piece that begins at `from` ends, or -1 when the text ends before the piece does.
+ *
+ * @param feed where the next line feed is, -1 when there is none
+ */
+function pieceEnd(text: string, from: number, feed: number): number {
   const lineEnd = feed < 0 ? text.length : feed + 1;
   if (lineEnd - from < PIECE_MAX_CODE_POINTS) return feed < 0 ? -1 : lineEnd;
   let at = from;

@@ -308,11 +308,12 @@ export async function* logFrom(
   options: LogOptions,
 ): AsyncGenerator<Commit, void, undefined> {
   const { history } = repository;
+  const limit = checkCount("limit", options.limit);
   const nodes =
     options.firstParent === true && tips.length === 1
       ? history.firstParentWalk(tips[0] as ObjectId)
       : history.topoWalk(tips);
-  for await (const commit of repository.load(nodes, options.limit ?? Number.POSITIVE_INFINITY)) {
+  for await (const commit of repository.load(nodes, limit)) {
     yield toCommit(commit);
   }
 }
@@ -320,10 +321,21 @@ export async function* logFrom(
 export async function readReflog(
   repository: Repository,
   ref: string,
-  limit = Number.POSITIVE_INFINITY,
+  most?: number,
 ): Promise<ReflogLine[]> {
+  const limit = checkCount("limit", most);
   const row = await repository.refs.row(ref);
   if (row === undefined) return [];
   const entries = await repository.storage.readReflog(repository.workflow, ref, { limit });
   return entries.map((entry) => toReflogLine(entry, row.seq));
+}
+
+/** A number of answers to give at most; all when it is not given. */
+function checkCount(what: string, count = Number.POSITIVE_INFINITY): number {
+  if (count === Number.POSITIVE_INFINITY || (Number.isSafeInteger(count) && count >= 0)) {
+    return count;
+  }
+  throw new AgstateError("INVALID_ARGUMENT", `${what} is ${count}; it must be a whole number`, {
+    [what]: count,
+  });
 }
