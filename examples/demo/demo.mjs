@@ -60,7 +60,7 @@ try {
   });
   await workflow.tag("first-scan", "canonical");
   await store.close();
-  agstate("log", "--graph", "--oneline", "--all");
+  agstate("log", "--graph", "--oneline");
 
   title("What one step of one agent changed");
   agstate("diff", "imports/scan~1", "imports/scan");
