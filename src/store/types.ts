@@ -1,5 +1,5 @@
 import type { JsonValue } from "../core/json.js";
-import type { StepAction, StepStatus } from "../objects/commit.js";
+import type { CommitStep, StepAction } from "../objects/commit.js";
 
 export type Classification = "public" | "internal" | "sensitive" | "regulated";
 
@@ -36,13 +36,7 @@ export interface WorkflowInfo {
 }
 
 /** A step as recorded in a commit's headers. */
-export interface StepInfo {
-  readonly number: number;
-  readonly status: StepStatus;
-  readonly action: StepAction;
-  readonly input?: string | undefined;
-  readonly key?: string | undefined;
-}
+export type StepInfo = CommitStep;
 
 /** A commit as the API gives it. */
 export interface Commit {
