@@ -38,8 +38,7 @@ export async function readInput(file: string): Promise<Buffer> {
 
 /** Reads a JSON value from a file or standard input, refusing what would be rounded. */
 export async function readJson(file: string): Promise<unknown> {
-  const bytes = await readInput(file);
-  return parseStrictJson(bytes.toString("utf8"), file === "-" ? "standard input" : file);
+  return parseStrictJson(await readInput(file), file === "-" ? "standard input" : file);
 }
 
 function tooLarge(what: string, size: number): AgstateError {

@@ -41,13 +41,6 @@ export class ObjectSink {
     return id;
   }
 
-  /** Takes an object out again, for those that travel inside their commit's row. */
-  take(id: ObjectId): WrittenObject | undefined {
-    const object = this.written.get(id);
-    this.written.delete(id);
-    return object;
-  }
-
   all(): WrittenObject[] {
     return [...this.written.values()];
   }

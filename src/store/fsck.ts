@@ -37,7 +37,7 @@ export interface FsckReport {
 
 const PAGE = 1000;
 
-/** Type of each known id, and whether some commit reaches it. */
+/** What is known of an object: its type, and what it links to. */
 interface Known {
   readonly type: "blob" | "tree";
   readonly links: readonly { readonly id: ObjectId; readonly type: "blob" | "tree" }[];

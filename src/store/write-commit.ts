@@ -9,7 +9,7 @@ import { type LoadedCommit, ROOT_PARTS, type RootLinks } from "../objects/commit
 import { type Encoded, encodeValue, type Link, toLink } from "../objects/encode.js";
 import { digestText, hashObject } from "../objects/hash.js";
 import { normalize } from "../objects/normalize.js";
-import type { ObjectSink, WrittenObject } from "../objects/sink.js";
+import { ObjectSink, type WrittenObject } from "../objects/sink.js";
 import { encodeTree, type TreeEntry } from "../objects/tree.js";
 import type { CommitRecord, ObjectRecord } from "../storage/port.js";
 import type { Repository } from "./repository.js";
@@ -133,10 +133,12 @@ function prepareStep(
   const record = normalize(step.record, { maxBytes, what: "step record" });
   const policy = repository.stepPolicy;
   const encoded: Encoded = encodeValue(sink, record, policy);
-  const apart = policy?.isolated === true;
-  const link = toLink(sink, encoded);
-  // A small record is reached through this commit alone, so it lives in the commit's row.
-  const inline = link.type === "blob" && !apart ? sink.take(link.id) : undefined;
+  // A small record is reached through this commit alone, so it lives in the commit's row. It
+  // has a sink of its own: part of the state may be the same blob, and must be stored as well.
+  const inRow = !("tree" in encoded) && policy?.isolated !== true;
+  const target = inRow ? new ObjectSink() : sink;
+  const link = toLink(target, encoded);
+  const inline = inRow ? target.all()[0] : undefined;
   const input = inputOf(record);
   return {
     header: {

@@ -115,6 +115,16 @@ describe("agstate", () => {
       expect(box.ok(["cat", "booker/try-1"])).toBe(before);
     });
 
+    it("refuses bytes that are not UTF-8 instead of replacing them", () => {
+      writeFileSync(
+        join(box.directory, "latin1.json"),
+        Buffer.from('{"name":"caf\xe9"}', "latin1"),
+      );
+      const result = box.run(["commit", "latin1.json"]);
+      expect(result).toMatchObject({ status: 2, stdout: "" });
+      expect(result.stderr).toMatch(/UTF-8.*\(INVALID_VALUE\)/);
+    });
+
     it("says where JSON is malformed", () => {
       const result = box.run(["commit", "-"], { input: '{"a":\n  nope}' });
       expect(result.status).toBe(2);
