@@ -6,12 +6,44 @@
 export { AgstateError, ERROR_CODES, type ErrorCode, isAgstateError } from "./core/errors.js";
 export type { JsonValue } from "./core/json.js";
 export { DEFAULT_LIMITS, type Limits } from "./core/limits.js";
+export type { ConflictKind } from "./merge/contest.js";
 export type { Change } from "./merge/diff.js";
+export type { Policies, Strategy } from "./merge/policy.js";
+export type {
+  CustomResolver,
+  CustomResolvers,
+  Resolution,
+  ThreeValues,
+} from "./merge/resolvers.js";
 export type { StepAction, StepStatus } from "./objects/commit.js";
 export type { StateOperation } from "./objects/draft/operations.js";
 export type { Storage, StoreDescription, Usage } from "./storage/port.js";
+export type { BlameLine, BlameOptions } from "./store/blame.js";
 export type { Branch } from "./store/branch.js";
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
+export type { StoredMerge } from "./store/merge/merging.js";
+export type {
+  Conflict,
+  ConflictSide,
+  ConflictValue,
+  Contribution,
+  MergeOptions,
+  MergePolicyOptions,
+  MergePreview,
+  MergeRecord,
+  MergeResult,
+  PickOptions,
+  PickResult,
+  ResolveFunction,
+  StoredMergeInfo,
+} from "./store/merge/types.js";
+export type {
+  Candidate,
+  Discarded,
+  SpeculateOptions,
+  SpeculateResult,
+  SpeculationStrategy,
+} from "./store/speculate.js";
 export type {
   Classification,
   Commit,

@@ -2,6 +2,8 @@ import { randomBytes } from "node:crypto";
 import { AgstateError } from "./core/errors.js";
 import { type Limits, resolveLimits } from "./core/limits.js";
 import { checkIdentity, quoteForMessage } from "./core/names.js";
+import { checkPolicies, type Policies } from "./merge/policy.js";
+import type { CustomResolvers } from "./merge/resolvers.js";
 import { canonicalText } from "./objects/canonical.js";
 import { encodeValue, toLink } from "./objects/encode.js";
 import { digestText, hashObject, hasId } from "./objects/hash.js";
@@ -12,6 +14,7 @@ import { CANONICAL_REF, GENESIS_REF } from "./refs/names.js";
 import { movedRow, type RefUpdate, workflowNotFound } from "./refs/ref-store.js";
 import type { BackendOptions, Storage, StoreDescription, WorkflowRecord } from "./storage/port.js";
 import { checkDeclaration } from "./store/declaration.js";
+import { encodePolicies } from "./store/merge/policies.js";
 import { createStoreContext, Repository, type StoreContext } from "./store/repository.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "./store/types.js";
 import { toWorkflowInfo } from "./store/views.js";
@@ -24,6 +27,8 @@ export interface OpenStoreOptions {
   /** The region that a new store stands in; an existing one must be of this region. */
   readonly region?: string;
   readonly limits?: Partial<Limits>;
+  /** What merge policies of the form `custom:<name>` stand for. */
+  readonly resolvers?: CustomResolvers;
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;
 }
@@ -39,7 +44,15 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   if (options.region !== undefined) checkIdentity("region", options.region);
   const storage = await openBackend(url, options, limits);
   const wrapped = options.wrap?.(storage) ?? storage;
-  return new Store(createStoreContext({ storage: wrapped, limits, now: Date.now, randomHex }));
+  return new Store(
+    createStoreContext({
+      storage: wrapped,
+      limits,
+      now: Date.now,
+      randomHex,
+      resolvers: options.resolvers ?? {},
+    }),
+  );
 }
 
 async function openBackend(
@@ -127,14 +140,22 @@ export class Store {
     };
     const repository = new Repository(this.context, id, isolation);
     const message = `Create workflow ${id}`;
-    const first = (value: unknown, policy: ReturnType<typeof isolationOfKey>) => {
+    const policies = checkPolicies(options.policies ?? {});
+    const first = (
+      value: unknown,
+      policy: ReturnType<typeof isolationOfKey>,
+      merging: Policies = {},
+    ) => {
       const { stateMaxBytes } = this.context.limits;
       const sink = new ObjectSink();
       const state = normalize(value, { maxBytes: stateMaxBytes });
       return prepareCommit(repository, {
         sink,
         parents: [],
-        root: { state: toLink(sink, encodeValue(sink, state, policy)) },
+        root: {
+          state: toLink(sink, encodeValue(sink, state, policy)),
+          policy: encodePolicies(sink, merging),
+        },
         author,
         minStep: 1,
         options: { message },
@@ -144,6 +165,7 @@ export class Store {
     const canonical = first(
       Object.hasOwn(options, "state") ? options.state : {},
       isolationOfKey(isolation, "state"),
+      policies,
     );
     const update = (ref: string, commit: typeof genesis): RefUpdate => ({
       ref,

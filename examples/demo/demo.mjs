@@ -1,9 +1,10 @@
 /**
  * Three agents, as processes of their own, scan this project's files and commit
- * every step on their own branches of one embedded store; a supervisor takes
- * their findings together on canonical. No network, no model.
+ * every step on their own branches of one embedded store; a supervisor merges
+ * their findings into canonical. Then two agents disagree, and a person resolves
+ * the conflict. No network, no model.
  */
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,10 +24,12 @@ function title(text) {
 /** Runs the command line as a person would, its output going where ours goes. */
 function agstate(...args) {
   console.log(`$ agstate ${args.join(" ")}`);
-  execFileSync(process.execPath, [cli, ...args], {
+  const { status } = spawnSync(process.execPath, [cli, ...args], {
     stdio: "inherit",
     env: { ...process.env, AGSTATE_STORE: url },
   });
+  // 4 says that a merge has conflicts, which one here is meant to have.
+  if (status !== 0 && status !== 4) throw new Error(`agstate ${args[0]} ended with ${status}`);
 }
 
 function runAgent(name) {
@@ -49,17 +52,13 @@ try {
     console.log(`agent ${name} committed ${ahead} steps`);
   }
 
-  title("The supervisor takes their findings together");
-  const canonical = await workflow.canonical({ author: "supervisor" });
-  const state = {};
-  for (const name of agents) state[name] = await workflow.stateAt(`${name}/scan`, `/${name}`);
-  await canonical.commit({
-    state,
-    message: "Take the findings of three agents together",
-    mergeParents: agents.map((name) => `${name}/scan`),
-  });
+  title("The supervisor merges their findings");
+  const merged = await workflow.merge(
+    agents.map((name) => `${name}/scan`),
+    { message: "Take the findings of three agents together" },
+  );
+  console.log(`${merged.status}, after ${merged.attempts} attempt`);
   await workflow.tag("first-scan", "canonical");
-  await store.close();
   agstate("log", "--graph", "--oneline");
 
   title("What one step of one agent changed");
@@ -67,6 +66,37 @@ try {
 
   title("What an agent knew two steps ago");
   agstate("cat", "docs/scan~2", "/docs/longest/0");
+
+  title("Two agents disagree on one value, and both append to one list");
+  const canonical = await workflow.canonical({ author: "supervisor" });
+  await canonical.update(
+    [
+      { op: "set", path: "/release", value: "undecided" },
+      { op: "set", path: "/notes", value: [] },
+    ],
+    { message: "Ask for a decision" },
+  );
+  for (const [name, release, note] of [
+    ["tester", "hold", "One test is slow"],
+    ["releaser", "ship", "The changelog is complete"],
+  ]) {
+    const branch = await workflow.branch({ agent: name, branch: "review" });
+    await branch.update(
+      [
+        { op: "set", path: "/release", value: release },
+        { op: "append", path: "/notes", value: note },
+      ],
+      { message: `Say ${release}` },
+    );
+  }
+  await store.close();
+  agstate("merge", "tester/review", "releaser/review");
+
+  title("A person resolves it, and nothing of either is lost");
+  agstate("resolve", "/release", "--theirs", "releaser/review", "--author", "maintainer");
+  agstate("merge", "--continue");
+  agstate("cat", "canonical", "/notes");
+  agstate("log", "--graph", "--oneline", "-n", "4");
 
   title("Everything is checked");
   agstate("fsck");

@@ -3,13 +3,13 @@ import type { ErrorCode } from "../core/errors.js";
 /** What the process's exit code says. */
 export const EXIT = {
   ok: 0,
-  /** The answer is "no": `diff --exit-code` found differences. */
+  /** The answer is "no": `diff --exit-code` found differences, `merge-base` no common commit. */
   negative: 1,
   /** The command line or the input is wrong. */
   usage: 2,
-  /** A store, workflow, revision, ref or path does not exist. */
+  /** A store, workflow, revision, ref, stored merge or path does not exist. */
   notFound: 3,
-  /** Somebody else moved a ref, or a name is taken. */
+  /** Somebody else moved a ref, a name is taken, or a merge has conflicts. */
   conflict: 4,
   /** The store cannot be used now: busy, full, read-only, unreachable. */
   unavailable: 5,
@@ -33,6 +33,13 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   REVISION_NOT_FOUND: EXIT.notFound,
   REF_NOT_FOUND: EXIT.notFound,
   PATH_NOT_FOUND: EXIT.notFound,
+  INVALID_POLICY: EXIT.usage,
+  RESOLVER_NOT_FOUND: EXIT.notFound,
+  RESOLVER_FAILED: EXIT.usage,
+  MERGE_CONFLICT: EXIT.conflict,
+  MERGE_NOT_FOUND: EXIT.notFound,
+  UNRELATED_HISTORIES: EXIT.conflict,
+  OPEN_INTENTS: EXIT.conflict,
   WORKFLOW_NOT_FOUND: EXIT.notFound,
   STORE_NOT_FOUND: EXIT.notFound,
   REF_EXISTS: EXIT.conflict,

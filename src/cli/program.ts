@@ -1,13 +1,8 @@
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import { VERSION } from "../core/version.js";
+import { command, count, type MakeAction, type Run } from "./command.js";
+import { addMergeCommands } from "./merge-commands.js";
 import { type GlobalOptions, Session } from "./session.js";
-
-/** A command's work: loaded when it is called, so that starting up stays fast. */
-type Run<Options> = (
-  session: Session,
-  args: readonly string[],
-  options: Options,
-) => Promise<undefined | number>;
 
 /** The command line, and what to call when it is over. */
 export function createProgram(): { program: Command; finish: () => Promise<void> } {
@@ -30,13 +25,12 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--no-color", "no colours (they are only used on a terminal)")
     .helpCommand("help [command]", "show help for a command")
     .helpOption("-h, --help", "show help")
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, subcommandTerm: termOf })
     .showSuggestionAfterError()
     .configureOutput({ writeErr: () => undefined })
     .exitOverride();
 
-  /** Runs a command's module in a session of its own. */
-  const action =
+  const action: MakeAction =
     <Options>(load: () => Promise<{ run: Run<Options> }>) =>
     async (...received: unknown[]): Promise<void> => {
       const command = received.at(-1) as Command;
@@ -50,9 +44,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
       if (code !== undefined) process.exitCode = code;
     };
 
-  const command = (parent: Command, usage: string, description: string): Command =>
-    parent.command(usage).description(description);
-
+  program.commandsGroup(STORE);
   command(program, "init [directory]", "make a store (default: .agstate here)")
     .option("--region <name>", "the region that the store stands in")
     .action(action(() => import("./commands/init.js")));
@@ -73,6 +65,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     action(() => import("./commands/workflow-show.js")),
   );
 
+  program.commandsGroup(BRANCHES);
   command(program, "status", "show the branches and how far each is from canonical").action(
     action(() => import("./commands/status.js")),
   );
@@ -92,6 +85,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--allow-empty", "commit though nothing changed")
     .action(action(() => import("./commands/commit.js")));
 
+  program.commandsGroup(HISTORY);
   command(program, "log [revision...]", "show commits, newest first (default: canonical)")
     .option("-n, --max-count <n>", "at most so many commits", count)
     .option("--all", "from all branches, tags and other refs")
@@ -121,10 +115,20 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("-n, --max-count <n>", "at most so many entries", count)
     .action(action(() => import("./commands/reflog.js")));
 
+  program.commandsGroup(BRANCHES);
   command(program, "tag [name] [revision]", "list tags, or tag a commit")
     .option("-d, --delete", "delete the tag")
     .action(action(() => import("./commands/tag.js")));
 
+  command(program, "reset <branch> <revision>", "point a branch to another commit")
+    .option("--expected <revision>", "only if the branch is there")
+    .option("--author <id>", "who does it")
+    .action(action(() => import("./commands/reset.js")));
+
+  program.commandsGroup("Merging:");
+  addMergeCommands(program, action);
+
+  program.commandsGroup(STORE);
   command(program, "fsck", "check hashes, links, refs and logs of the store").action(
     action(() => import("./commands/fsck.js")),
   );
@@ -151,9 +155,15 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   };
 }
 
-function count(text: string): number {
-  if (!/^[0-9]+$/.test(text) || Number(text) < 1 || !Number.isSafeInteger(Number(text))) {
-    throw new InvalidArgumentError("It must be a whole number of 1 or more.");
-  }
-  return Number(text);
+const STORE = "Store and workflows:";
+const BRANCHES = "Branches and commits:";
+const HISTORY = "History:";
+
+/** A command as help lists it: its name and arguments, so that there is room for the description. */
+function termOf(listed: Command): string {
+  const args = listed.registeredArguments.map((argument) => {
+    const name = argument.variadic ? `${argument.name()}...` : argument.name();
+    return argument.required ? `<${name}>` : `[${name}]`;
+  });
+  return [listed.name(), ...args].join(" ");
 }

@@ -1,90 +1,125 @@
 import type { ObjectId } from "../core/ids.js";
-import type { GraphNode } from "../storage/port.js";
 import { type GraphReader, READ_AHEAD_MAX_NODES } from "./graph-reader.js";
 import { PriorityQueue } from "./priority-queue.js";
 
-/** A node on the frontier of a walk, and the marks that its descendants gave it. */
-export interface MarkedNode {
-  readonly node: GraphNode;
-  readonly marks: number;
-}
-
-interface Waiting {
-  readonly node: GraphNode;
-  marks: number;
-}
+/** How many sets of marks there are: a set is a number of three bits. */
+const MARK_SETS = 8;
+/** Set beside the marks of a node that is on the frontier. */
+const WAITING = 0x80;
 
 /**
  * Walks from some commits down to their ancestors, by falling generation.
  *
  * Each node comes once, after all its descendants in the walk: a parent's
  * generation is lower than its children's. So its marks, the union of what it
- * was added with, are final when it comes, whatever the dates say. The walk
- * holds its frontier and nothing else. What comes is not followed until
- * {@link expand} says so.
+ * was added with, are final when it comes, whatever the dates say. What comes is
+ * not followed until {@link expand} says so. Beside the frontier the walk holds
+ * a byte for each node of the reader's graph, which is bounded: when it is full,
+ * the walk takes its frontier to another one.
  *
  * This is the paint-down walk of Git's commit-reach.c, over exact generations
  * in place of dates.
  */
 export class DescendingWalk {
   readonly #reader: GraphReader;
-  readonly #settled: number;
-  readonly #queue = new PriorityQueue<Waiting>((a, b) => b.node.generation - a.node.generation);
-  readonly #waiting = new Map<ObjectId, Waiting>();
-  #open = 0;
+  readonly #queue = new PriorityQueue<number>(
+    (a, b) => this.#reader.graph.generation(b) - this.#reader.graph.generation(a),
+  );
+  #marks = new Uint8Array(1024);
+  readonly #counts = new Array<number>(MARK_SETS).fill(0);
 
-  /** @param settled the marks by which a node is of no more interest; see {@link open} */
-  constructor(reader: GraphReader, settled = -1) {
+  constructor(reader: GraphReader) {
     this.#reader = reader;
-    this.#settled = settled;
   }
 
-  /** How many nodes of the frontier do not have all the settled marks. */
-  get open(): number {
-    return this.#open;
+  /** How many nodes of the frontier have exactly these marks. */
+  waiting(marks: number): number {
+    return this.#counts[marks]!;
   }
 
   /** The generation of the node that comes next; 0, which no node has, at the end. */
   get generation(): number {
-    return this.#queue.peek()?.node.generation ?? 0;
+    const next = this.#queue.peek();
+    return next === undefined ? 0 : this.#reader.graph.generation(next);
   }
 
-  /** Puts a node on the frontier, or adds marks to it there. It must not have come already. */
-  add(node: GraphNode, marks: number): void {
-    const known = this.#waiting.get(node.id);
-    if (known === undefined) {
-      const fresh = { node, marks };
-      this.#waiting.set(node.id, fresh);
-      this.#queue.push(fresh);
-      if (marks !== this.#settled) this.#open++;
-      return;
-    }
-    if (known.marks === this.#settled) return;
-    known.marks |= marks;
-    if (known.marks === this.#settled) this.#open--;
+  /** Puts a node that is read on the frontier, or adds marks to it there. It must not have come already. */
+  add(node: number, marks: number): void {
+    if (node >= this.#marks.length) this.#lengthen(node);
+    const before = this.#marks[node]!;
+    const after = before | marks | WAITING;
+    if (after === before) return;
+    this.#marks[node] = after;
+    this.#counts[after & ~WAITING]!++;
+    if ((before & WAITING) === 0) this.#queue.push(node);
+    else this.#counts[before & ~WAITING]!--;
   }
 
   /** Takes the next node off the frontier; undefined at the end. */
-  pop(): MarkedNode | undefined {
-    const next = this.#queue.pop();
-    if (next === undefined) return undefined;
-    this.#waiting.delete(next.node.id);
-    if (next.marks !== this.#settled) this.#open--;
-    return next;
+  pop(): number | undefined {
+    const node = this.#queue.pop();
+    if (node === undefined) return undefined;
+    const marks = this.#marks[node]! & ~WAITING;
+    this.#marks[node] = marks;
+    this.#counts[marks]!--;
+    this.#reader.use();
+    return node;
+  }
+
+  /** The marks of a node that came, or waits. */
+  marks(node: number): number {
+    return this.#marks[node]! & ~WAITING;
   }
 
   /**
-   * Adds the parents of a node that came, and answers them in their order.
+   * Adds the parents of a node that came: at once when they are read, and then it answers
+   * undefined; else there is something to wait for, which makes all numbers void.
    *
    * @throws AgstateError `MISSING_OBJECT`
    */
-  async expand(node: GraphNode, marks: number): Promise<GraphNode[]> {
-    const parents = await this.#reader.read(node.parents, () => this.#parentsOfFrontier());
+  expand(node: number, marks: number): Promise<void> | undefined {
+    const { graph } = this.#reader;
+    const count = graph.parentCount(node);
+    for (let i = 0; i < count; i++) {
+      if (!graph.isRead(graph.parent(node, i))) return this.#readParents(node, marks);
+    }
+    for (let i = 0; i < count; i++) this.add(graph.parent(node, i), marks);
+    return undefined;
+  }
+
+  async #readParents(node: number, marks: number): Promise<void> {
+    const ids = this.#reader.graph.parentIds(node);
+    this.#renew();
+    const parents = await this.#reader.read(ids, () => this.#parentsOfFrontier());
     for (const parent of parents) this.add(parent, marks);
-    return parents;
+  }
+
+  #renew(): void {
+    const { graph } = this.#reader;
+    if (!this.#reader.renew(this.#queue.size)) return;
+    const old = this.#marks;
+    this.#marks = new Uint8Array(1024);
+    this.#queue.replace((node) => {
+      const number = this.#reader.graph.add(graph.node(node));
+      if (number >= this.#marks.length) this.#lengthen(number);
+      this.#marks[number] = old[node]!;
+      return number;
+    });
+  }
+
+  #lengthen(node: number): void {
+    const longer = new Uint8Array(2 * Math.max(node, this.#reader.graph.size));
+    longer.set(this.#marks);
+    this.#marks = longer;
   }
 
   *#parentsOfFrontier(): Generator<ObjectId> {
-    for (const { node } of this.#queue.front(READ_AHEAD_MAX_NODES)) yield* node.parents;
+    const { graph } = this.#reader;
+    for (const node of this.#queue.front(READ_AHEAD_MAX_NODES)) {
+      for (let i = 0; i < graph.parentCount(node); i++) {
+        const parent = graph.parent(node, i);
+        if (!graph.isRead(parent)) yield graph.id(parent);
+      }
+    }
   }
 }

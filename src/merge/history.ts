@@ -1,18 +1,21 @@
-import { LRUCache } from "lru-cache";
 import type { ObjectId } from "../core/ids.js";
 import type { GraphNode } from "../storage/port.js";
 import { DescendingWalk } from "./descending-walk.js";
-import { GraphReader, type GraphSource } from "./graph-reader.js";
+import { GraphCache, GraphReader, type GraphSource } from "./graph-reader.js";
+import { mergeBases } from "./merge-bases.js";
 
 export type { GraphSource } from "./graph-reader.js";
 
 /** How many nodes a reader remembers between walks. */
-const CACHE_MAX_NODES = 16_384;
+const CACHE_MAX_NODES = 262_144;
 
 /** Marks of {@link HistoryReader.aheadBehind}: which of the two commits reaches a node. */
 const LEFT = 1;
 const RIGHT = 2;
-const BOTH = LEFT | RIGHT;
+
+/** Marks of {@link HistoryReader.mergedInto}: a tip that is asked for, and what the target reaches. */
+const SOUGHT = 1;
+const REACHED = 2;
 
 /** A node on its way to its place in the topological order. */
 interface Place {
@@ -33,10 +36,12 @@ interface Place {
  */
 export class HistoryReader {
   readonly #source: GraphSource;
-  readonly #cache = new LRUCache<ObjectId, GraphNode>({ max: CACHE_MAX_NODES });
+  readonly #cache: GraphCache;
 
-  constructor(source: GraphSource) {
+  /** @param maxNodes about how many nodes are remembered between walks, some 50 bytes each */
+  constructor(source: GraphSource, maxNodes = CACHE_MAX_NODES) {
     this.#source = source;
+    this.#cache = new GraphCache(maxNodes);
   }
 
   /**
@@ -57,23 +62,26 @@ export class HistoryReader {
    */
   async *topoWalk(tips: readonly ObjectId[]): AsyncGenerator<GraphNode, void, undefined> {
     const reader = this.#reader();
-    const starts = await reader.read([...new Set(tips)]);
+    const numbers = await reader.read([...new Set(tips)]);
+    const starts = numbers.map((number) => reader.graph.node(number));
     const walk = new DescendingWalk(reader);
-    for (const start of starts) walk.add(start, 0);
+    for (const number of numbers) walk.add(number, 0);
 
     const places = new Map<ObjectId, Place>();
     const placeOf = (node: GraphNode): Place => {
-      let place = places.get(node.id);
-      if (place === undefined) {
-        place = { node, children: 0, shown: false };
-        places.set(node.id, place);
-      }
+      const place = { node, children: 0, shown: false };
+      places.set(node.id, place);
       return place;
     };
+    const placeOfParent = (id: ObjectId): Place =>
+      places.get(id) ?? placeOf(reader.graph.node(reader.graph.number(id)));
     const countChildrenAbove = async (generation: number): Promise<void> => {
       while (walk.generation > generation) {
-        const { node } = walk.pop()!;
-        for (const parent of await walk.expand(node, 0)) placeOf(parent).children++;
+        const next = walk.pop()!;
+        const parents = reader.graph.parentIds(next);
+        const reading = walk.expand(next, 0);
+        if (reading !== undefined) await reading;
+        for (const parent of parents) placeOfParent(parent).children++;
       }
     };
 
@@ -104,7 +112,8 @@ export class HistoryReader {
     const reader = this.#reader();
     let next: ObjectId | undefined = tip;
     while (next !== undefined) {
-      const [node]: GraphNode[] = await reader.read([next]);
+      const [node]: GraphNode[] = await reader.readNodes([next]);
+      reader.use();
       yield node!;
       next = node!.parents[0];
     }
@@ -122,38 +131,75 @@ export class HistoryReader {
   async aheadBehind(a: ObjectId, b: ObjectId): Promise<{ ahead: number; behind: number }> {
     const reader = this.#reader();
     const [left, right] = await reader.read([a, b]);
-    const walk = new DescendingWalk(reader, BOTH);
+    const walk = new DescendingWalk(reader);
     walk.add(left!, LEFT);
     walk.add(right!, RIGHT);
     let ahead = 0;
     let behind = 0;
-    while (walk.open > 0) {
-      const { node, marks } = walk.pop()!;
+    while (walk.waiting(LEFT) + walk.waiting(RIGHT) > 0) {
+      const node = walk.pop()!;
+      const marks = walk.marks(node);
       if (marks === LEFT) ahead++;
       if (marks === RIGHT) behind++;
-      await walk.expand(node, marks);
+      const reading = walk.expand(node, marks);
+      if (reading !== undefined) await reading;
     }
     return { ahead, behind };
+  }
+
+  /** The commits that `tip` reaches and `other` does not, as `git rev-list other..tip`, by falling generation. */
+  async notReached(tip: ObjectId, other: ObjectId): Promise<ObjectId[]> {
+    const reader = this.#reader();
+    const [left, right] = await reader.read([tip, other]);
+    const walk = new DescendingWalk(reader);
+    walk.add(left!, LEFT);
+    walk.add(right!, RIGHT);
+    const ids: ObjectId[] = [];
+    while (walk.waiting(LEFT) > 0) {
+      const node = walk.pop()!;
+      const marks = walk.marks(node);
+      if (marks === LEFT) ids.push(reader.graph.id(node));
+      const reading = walk.expand(node, marks);
+      if (reading !== undefined) await reading;
+    }
+    return ids;
+  }
+
+  /**
+   * Finds all best common ancestors of `a` and a hypothetical merge of `others`: what both
+   * reach, less what is reached from another such commit.
+   *
+   * This is the set that `git merge-base --all a others...` answers; so with several others a
+   * base need not be an ancestor of each of them. Several bases (criss-cross) come by falling
+   * generation, equal ones by id; unrelated histories have none.
+   */
+  mergeBases(a: ObjectId, others: readonly ObjectId[]): Promise<ObjectId[]> {
+    return mergeBases(this.#reader(), a, others);
   }
 
   /** Finds which of the tips are ancestors of the target, in one walk that ends at the oldest tip. */
   async mergedInto(tips: readonly ObjectId[], target: ObjectId): Promise<Set<ObjectId>> {
     const reader = this.#reader();
-    const [start, ...nodes] = await reader.read([target, ...tips]);
-    const sought = new Set(tips);
-    const oldestLast = nodes.sort((a, b) => b.generation - a.generation);
-    const merged = new Set<ObjectId>();
-
+    const [start, ...sought] = await reader.read([target, ...tips]);
+    const floor = sought.reduce(
+      (least, tip) => Math.min(least, reader.graph.generation(tip)),
+      Number.POSITIVE_INFINITY,
+    );
     const walk = new DescendingWalk(reader);
-    walk.add(start!, 0);
-    for (;;) {
-      while (oldestLast.length > 0 && merged.has(oldestLast.at(-1)!.id)) oldestLast.pop();
-      const floor = oldestLast.at(-1)?.generation;
-      if (floor === undefined || walk.generation < floor) return merged;
-      const { node } = walk.pop()!;
-      if (sought.has(node.id)) merged.add(node.id);
-      if (node.generation > floor) await walk.expand(node, 0);
+    walk.add(start!, REACHED);
+    for (const tip of sought) walk.add(tip, SOUGHT);
+
+    const merged = new Set<ObjectId>();
+    while (walk.waiting(SOUGHT) + walk.waiting(SOUGHT | REACHED) > 0) {
+      const node = walk.pop()!;
+      const marks = walk.marks(node);
+      if (marks === SOUGHT) continue;
+      if (marks === (SOUGHT | REACHED)) merged.add(reader.graph.id(node));
+      if (reader.graph.generation(node) <= floor) continue;
+      const reading = walk.expand(node, REACHED);
+      if (reading !== undefined) await reading;
     }
+    return merged;
   }
 
   #reader(): GraphReader {

@@ -25,6 +25,12 @@ export class PriorityQueue<T> {
     for (let i = 0; i < end; i++) yield this.#heap[i]!;
   }
 
+  /** Puts another item in place of each, which must come neither before nor after it. */
+  replace(other: (item: T) => T): void {
+    const heap = this.#heap;
+    for (let i = 0; i < heap.length; i++) heap[i] = other(heap[i]!);
+  }
+
   push(item: T): void {
     const heap = this.#heap;
     let hole = heap.length;

@@ -95,6 +95,9 @@ function collectMembers(
   }
 }
 
+/** Where a value stands: an object of its own, or at hand as a part of a blob that holds more than it. */
+export type Place = { readonly link: Link } | { readonly value: JsonValue };
+
 /**
  * Reads the value at a path, and only what lies on the way to it.
  *
@@ -105,46 +108,76 @@ export async function decodeAt(
   link: Link,
   tokens: readonly string[],
 ): Promise<JsonValue | undefined> {
-  let at = link;
-  for (let depth = 0; depth < tokens.length; depth++) {
-    const object = await reader.read(at.id);
-    if (object.type === "blob") {
-      return lookUp(JSON.parse(object.text) as JsonValue, tokens.slice(depth));
-    }
-    const token = tokens[depth] as string;
-    const kind = treeKind(object.entries);
-    if (kind === "text") return undefined;
-    if (kind === "list") {
-      const index = parseIndex(token);
-      const list = await StoredSequence.open(reader, at.id);
-      if (index === undefined || index >= list.length) return undefined;
-      const { entry, start } = await list.entryAt(index);
-      if (entry.kind === "r") {
-        const element = splitArray(await reader.text(entry.id))[index - start] as string;
-        return lookUp(JSON.parse(element) as JsonValue, tokens.slice(depth + 1));
-      }
-      at = entry;
-    } else {
-      const next = await (await KeyTable.stored(reader, at.id)).get(token);
-      if (next === undefined) return undefined;
-      at = next;
-    }
-  }
-  return decodeValue(reader, at);
+  const place = await placeAt(reader, link, tokens);
+  return place === undefined ? undefined : valueAt(reader, place);
 }
 
-/** The value at a path of a value at hand; undefined when there is none. */
-function lookUp(value: JsonValue, tokens: readonly string[]): JsonValue | undefined {
-  let at: JsonValue | undefined = value;
+/** Reads the whole value that stands at a place. */
+export async function valueAt(reader: ObjectReader, place: Place): Promise<JsonValue> {
+  return "value" in place ? place.value : decodeValue(reader, place.link);
+}
+
+/**
+ * Finds the value at a path without reading it, where it is an object of its own.
+ *
+ * @returns undefined when there is no value at the path
+ */
+export async function placeAt(
+  reader: ObjectReader,
+  link: Link,
+  tokens: readonly string[],
+): Promise<Place | undefined> {
+  let at: Place | undefined = { link };
   for (const token of tokens) {
-    if (Array.isArray(at)) {
-      const index = parseIndex(token);
-      at = index === undefined ? undefined : at[index];
-    } else if (typeof at === "object" && at !== null && Object.hasOwn(at, token)) {
-      at = (at as { [key: string]: JsonValue })[token];
-    } else {
-      return undefined;
-    }
+    if (at === undefined) return undefined;
+    at = await placeBelow(reader, at, token);
   }
   return at;
+}
+
+/** Finds a member or element of the value at a place; undefined when there is none of that name. */
+export async function placeBelow(
+  reader: ObjectReader,
+  place: Place,
+  token: string,
+): Promise<Place | undefined> {
+  if ("value" in place) return valueBelow(place.value, token);
+  const { id } = place.link;
+  const object = await reader.read(id);
+  if (object.type === "blob") return valueBelow(JSON.parse(object.text) as JsonValue, token);
+  switch (treeKind(object.entries)) {
+    case "text":
+      return undefined;
+    case "list":
+      return elementBelow(reader, id, parseIndex(token));
+    default: {
+      const link = await (await KeyTable.stored(reader, id)).get(token);
+      return link && { link };
+    }
+  }
+}
+
+async function elementBelow(
+  reader: ObjectReader,
+  id: ObjectId,
+  index: number | undefined,
+): Promise<Place | undefined> {
+  const list = await StoredSequence.open(reader, id);
+  if (index === undefined || index >= list.length) return undefined;
+  const { entry, start } = await list.entryAt(index);
+  if (entry.kind !== "r") return { link: entry };
+  const element = splitArray(await reader.text(entry.id))[index - start] as string;
+  return { value: JSON.parse(element) as JsonValue };
+}
+
+function valueBelow(value: JsonValue, token: string): Place | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  let below: JsonValue | undefined;
+  if (Array.isArray(value)) {
+    const index = parseIndex(token);
+    below = index === undefined ? undefined : (value[index] as JsonValue | undefined);
+  } else if (Object.hasOwn(value, token)) {
+    below = (value as { readonly [key: string]: JsonValue })[token];
+  }
+  return below === undefined ? undefined : { value: below };
 }

@@ -12,6 +12,11 @@ export type DecodedObject =
 /** Decoded objects by workflow and id, least recently used first out; shared by all handles of a store. */
 export type ObjectCache = LRUCache<string, DecodedObject>;
 
+/** Objects that are not, or not yet, among the stored ones. */
+export interface ObjectsAtHand {
+  get(id: ObjectId): DecodedObject | undefined;
+}
+
 /** Rough cost of a cached object beyond its text: the map's and the objects' own memory. */
 const OVERHEAD_BYTES = 200;
 const ENTRY_BYTES = 160;
@@ -32,11 +37,11 @@ export class ObjectReader {
     private readonly workflow: string,
     private readonly cache: ObjectCache,
     /** Objects at hand that no call to the storage would find: those in a commit's row. */
-    private readonly atHand: ReadonlyMap<ObjectId, DecodedObject> = new Map(),
+    private readonly atHand: ObjectsAtHand = new Map(),
   ) {}
 
   /** A reader that also knows the given objects. */
-  with(atHand: ReadonlyMap<ObjectId, DecodedObject>): ObjectReader {
+  with(atHand: ObjectsAtHand): ObjectReader {
     return new ObjectReader(this.storage, this.workflow, this.cache, atHand);
   }
 

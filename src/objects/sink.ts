@@ -41,6 +41,26 @@ export class ObjectSink {
     return id;
   }
 
+  /** An object of this write as reading it back would give it. */
+  get(id: ObjectId): DecodedObject | undefined {
+    return this.written.get(id)?.decoded;
+  }
+
+  /** Drops what is not reached from the links: what a later edit of the same write undid. */
+  keepReachable(links: Iterable<ObjectId>): void {
+    const reached = new Set<ObjectId>();
+    const waiting = [...links];
+    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+      const object = this.written.get(id);
+      if (object === undefined || reached.has(id)) continue;
+      reached.add(id);
+      if (object.decoded.type === "tree") {
+        for (const entry of object.decoded.entries) waiting.push(entry.id);
+      }
+    }
+    for (const id of this.written.keys()) if (!reached.has(id)) this.written.delete(id);
+  }
+
   all(): WrittenObject[] {
     return [...this.written.values()];
   }

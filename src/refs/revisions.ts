@@ -32,7 +32,8 @@ export class RevisionResolver {
    */
   async resolve(text: string): Promise<ResolvedRevision> {
     const revision = parseRevision(text);
-    const ref = await this.findRef(revision.base);
+    // A deleted ref has no commit, but its log is still there.
+    const ref = await this.findRef(revision.base, revision.reflog !== null);
     let id: ObjectId;
     if (ref !== undefined) {
       id = revision.reflog === null ? (ref.id as ObjectId) : await this.fromLog(revision, ref);
@@ -44,13 +45,15 @@ export class RevisionResolver {
     return { id, ref: ref ?? null, pointer: revision.pointer };
   }
 
-  /** The ref that a name means; undefined when there is none. */
-  async findRef(name: string): Promise<RefRow | undefined> {
+  /** The ref that a name means, a live one before one that is deleted; undefined when there is none. */
+  async findRef(name: string, alsoDeleted = false): Promise<RefRow | undefined> {
     const candidates = refCandidates(name);
     const rows = await this.storage.readRefs(this.workflow, { names: candidates });
-    for (const candidate of candidates) {
-      const row = rows.find((r) => r.name === candidate && r.id !== null);
-      if (row !== undefined) return row;
+    for (const live of alsoDeleted ? [true, false] : [true]) {
+      for (const candidate of candidates) {
+        const row = rows.find((r) => r.name === candidate && (r.id !== null) === live);
+        if (row !== undefined) return row;
+      }
     }
     return undefined;
   }

@@ -3,6 +3,7 @@ import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
 import { parsePointer } from "../core/json-pointer.js";
 import { isOneLine, quoteForMessage } from "../core/names.js";
+import type { Policies, Strategy } from "../merge/policy.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 import { decodeAt, decodeValue } from "../objects/decode.js";
 import { createDraftContext } from "../objects/draft/draft.js";
@@ -113,6 +114,31 @@ export class Branch {
   }
 
   /**
+   * Sets or removes (null) the merge policies that act when this branch is merged into.
+   *
+   * @throws AgstateError `REF_CONFLICT`, `INVALID_POLICY`, `INVALID_PATH`
+   */
+  setPolicies(
+    changes: Readonly<Record<string, Strategy | null>>,
+    options: WriteOptions = {},
+  ): Promise<Commit> {
+    return this.exclusive(async () => {
+      const { changedPolicies } = await import("./merge/policies.js");
+      return this.write(
+        options,
+        async () => null,
+        async (sink) => changedPolicies(this.repository, this.headCommit, sink, changes),
+      );
+    });
+  }
+
+  /** The merge policies that act when this branch is merged into, by path. */
+  async policies(): Promise<Policies> {
+    const { policiesOf } = await import("./merge/policies.js");
+    return policiesOf(this.repository, this.headCommit);
+  }
+
+  /**
    * Reads the state at the handle's head, or the value at a JSON Pointer in it.
    *
    * @throws AgstateError `PATH_NOT_FOUND`
@@ -141,17 +167,20 @@ export class Branch {
   private async write(
     options: WriteOptions,
     makeState: (sink: ObjectSink) => Promise<NewState | null>,
+    makePolicy?: (sink: ObjectSink) => Promise<Link | undefined>,
   ): Promise<Commit> {
     const { repository } = this;
     const sink = new ObjectSink();
     const state = await makeState(sink);
+    const { root } = this.headCommit;
+    const policy = makePolicy === undefined ? root.policy : await makePolicy(sink);
     const parents = [this.headCommit];
     if (options.mergeParents !== undefined) {
       parents.push(...(await this.mergeParents(options.mergeParents)));
     }
-    const { root } = this.headCommit;
     const stateLink = state === null ? root.state : state.link;
-    const needed = this.isNeeded(options, stateLink, parents.length);
+    const needed =
+      policy?.id !== root.policy?.id || this.isNeeded(options, stateLink, parents.length);
     // Nothing changed; but what was encoded anew must be in the store, whole, before that is said.
     if (!needed && (await this.isStored(sink.all().map(({ record }) => record.id)))) {
       if (state?.value !== undefined) this.#value = state.value;
@@ -160,7 +189,7 @@ export class Branch {
     const prepared = prepareCommit(repository, {
       sink,
       parents,
-      root: { state: stateLink, envelope: root.envelope, policy: root.policy },
+      root: { state: stateLink, envelope: root.envelope, policy },
       author: this.author,
       minStep: this.row.maxStep + 1,
       options,

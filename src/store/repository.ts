@@ -1,6 +1,7 @@
 import type { ObjectId } from "../core/ids.js";
 import type { Limits } from "../core/limits.js";
-import { HistoryReader } from "../merge/history.js";
+import { type GraphSource, HistoryReader } from "../merge/history.js";
+import type { CustomResolvers } from "../merge/resolvers.js";
 import { CommitReader, createCommitCache, type LoadedCommit } from "../objects/commit-reader.js";
 import { type Isolation, isolationOfKey } from "../objects/isolation.js";
 import { createObjectCache, ObjectReader } from "../objects/reader.js";
@@ -14,6 +15,8 @@ export interface StoreContext {
   readonly limits: Limits;
   readonly now: () => number;
   readonly randomHex: (bytes: number) => string;
+  /** What `custom:<name>` merge policies stand for. */
+  readonly resolvers: CustomResolvers;
   readonly objectCache: ReturnType<typeof createObjectCache>;
   readonly commitCache: ReturnType<typeof createCommitCache>;
 }
@@ -35,6 +38,7 @@ export class Repository {
   readonly commits: CommitReader;
   readonly refs: RefStore;
   readonly revisions: RevisionResolver;
+  readonly graph: GraphSource;
   readonly history: HistoryReader;
   readonly statePolicy: Isolation | null;
   readonly stepPolicy: Isolation | null;
@@ -50,9 +54,12 @@ export class Repository {
     this.commits = new CommitReader(storage, workflow, context.commitCache);
     this.refs = new RefStore(storage, workflow, context);
     this.revisions = new RevisionResolver(storage, workflow);
-    this.history = new HistoryReader({
+    const near = storage.readGraphNear?.bind(storage);
+    this.graph = {
       read: (ids, limit) => storage.readGraph(workflow, ids, limit),
-    });
+      ...(near && { readNear: (ids, limit) => near(workflow, ids, limit) }),
+    };
+    this.history = new HistoryReader(this.graph);
     this.statePolicy = isolationOfKey(isolation, "state");
     this.stepPolicy = isolationOfKey(isolation, "step");
   }

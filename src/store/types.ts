@@ -1,4 +1,5 @@
 import type { JsonValue } from "../core/json.js";
+import type { Policies } from "../merge/policy.js";
 import type { CommitStep, StepAction } from "../objects/commit.js";
 
 export type Classification = "public" | "internal" | "sensitive" | "regulated";
@@ -22,6 +23,8 @@ export interface WorkflowDeclaration {
 export interface CreateWorkflowOptions extends WorkflowDeclaration {
   /** The state of canonical's first commit; default `{}`. */
   readonly state?: unknown;
+  /** Merge policies that canonical begins with, by path. */
+  readonly policies?: Policies;
   /** Who creates it; default `agstate`. */
   readonly author?: string;
 }

@@ -16,9 +16,20 @@ import {
 } from "../refs/names.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { Expectation, RefRow, Usage, WorkflowRecord } from "../storage/port.js";
+import type { BlameLine, BlameOptions } from "./blame.js";
 import { Branch, logFrom, readReflog, readState } from "./branch.js";
 import type { FsckReport } from "./fsck.js";
+import type { StoredMerge } from "./merge/merging.js";
+import type {
+  MergeOptions,
+  MergePreview,
+  MergeRecord,
+  MergeResult,
+  PickOptions,
+  PickResult,
+} from "./merge/types.js";
 import { Repository, type StoreContext } from "./repository.js";
+import type { SpeculateOptions, SpeculateResult } from "./speculate.js";
 import type { Commit, LogOptions, Ref, ReflogLine, State, WorkflowInfo } from "./types.js";
 import { toCommit, toRef, toWorkflowInfo } from "./views.js";
 
@@ -209,6 +220,22 @@ export class Workflow {
     yield* diffLinks(this.repository.objects, a.root.state, b.root.state);
   }
 
+  /**
+   * Which commits last wrote the value at a JSON Pointer: a line for a scalar or
+   * text, a line a member for an object, a line for each stretch of elements with
+   * one writer for a list.
+   *
+   * @throws AgstateError `REVISION_NOT_FOUND`, `PATH_NOT_FOUND`
+   */
+  async blame(
+    revision: string,
+    pointer?: string,
+    options: BlameOptions = {},
+  ): Promise<BlameLine[]> {
+    const { blame } = await import("./blame.js");
+    return blame(this.repository, revision, pointer, options);
+  }
+
   /** How many commits a branch has that `base` has not, and the other way round. */
   async aheadBehind(branch: string, base: string): Promise<{ ahead: number; behind: number }> {
     const { revisions, history } = this.repository;
@@ -300,6 +327,135 @@ export class Workflow {
     const [answer] = await this.repository.refs.apply({ updates: [update] });
     movedRow(update, answer);
     return { id: expected };
+  }
+
+  /**
+   * All best common ancestors of a commit and a merge of the others, as
+   * `git merge-base --all`; none when the histories are unrelated.
+   */
+  async mergeBases(revision: string, ...others: readonly string[]): Promise<string[]> {
+    const { revisions, history } = this.repository;
+    const { id } = await revisions.resolve(revision);
+    const ids: ObjectId[] = [];
+    for (const other of others) ids.push((await revisions.resolve(other)).id);
+    return history.mergeBases(id, ids);
+  }
+
+  /** Whether a commit is reached from another; each reaches itself. */
+  async isAncestor(ancestor: string, descendant: string): Promise<boolean> {
+    const { revisions, history } = this.repository;
+    const { id } = await revisions.resolve(ancestor);
+    return history.isAncestor(id, (await revisions.resolve(descendant)).id);
+  }
+
+  /**
+   * Merges branches into another (default canonical) by compare-and-swap, all
+   * with one commit.
+   *
+   * When others move the target meanwhile, it reads and merges anew, after a
+   * pause, `maxAttempts` times at most. Conflicts are an answer, not an error,
+   * and the target has then not moved.
+   *
+   * @throws AgstateError `REF_NOT_FOUND`, `REVISION_NOT_FOUND`, `UNRELATED_HISTORIES`, `OPEN_INTENTS`,
+   *   `INVALID_POLICY`, `RESOLVER_NOT_FOUND`, `RESOLVER_FAILED`, `REF_CONFLICT` when others won every time
+   */
+  async merge(branches: readonly string[], options: MergeOptions = {}): Promise<MergeResult> {
+    const { merge } = await import("./merge/merging.js");
+    return merge(this.repository, branches, options);
+  }
+
+  /** What `merge` would do; nothing is written. */
+  async preview(branches: readonly string[], options: MergeOptions = {}): Promise<MergePreview> {
+    const { preview } = await import("./merge/merging.js");
+    return preview(this.repository, branches, options);
+  }
+
+  /**
+   * Merges one branch into canonical, and gives canonical's new head.
+   *
+   * @throws AgstateError `MERGE_CONFLICT`, and what `merge` throws
+   */
+  async promote(branch: string, options: MergeOptions = {}): Promise<Commit> {
+    const { promote } = await import("./merge/merging.js");
+    return promote(this.repository, branch, options);
+  }
+
+  /** Merges that wait for their conflicts to be resolved, sorted by name. */
+  async storedMerges(): Promise<StoredMerge[]> {
+    const { storedMerges } = await import("./merge/merging.js");
+    return storedMerges(this.repository);
+  }
+
+  /**
+   * Opens a stored merge by its name; without one, the only one there is.
+   *
+   * @throws AgstateError `MERGE_NOT_FOUND`, `INVALID_ARGUMENT` when there are several
+   */
+  async storedMerge(name?: string): Promise<StoredMerge> {
+    const { storedMerge } = await import("./merge/merging.js");
+    return storedMerge(this.repository, name);
+  }
+
+  /** What a merge commit keeps of how it was made: sources, policies, resolutions; null when it is none. */
+  async mergeRecord(revision: string): Promise<MergeRecord | null> {
+    const { mergeRecord } = await import("./merge/merging.js");
+    return mergeRecord(this.repository, (await this.repository.revisions.resolve(revision)).id);
+  }
+
+  /**
+   * Applies the change that one commit made to a branch (default canonical).
+   *
+   * @throws AgstateError as `merge`
+   */
+  async cherryPick(revision: string, options: PickOptions = {}): Promise<PickResult> {
+    const { pick } = await import("./merge/merging.js");
+    return pick(this.repository, "cherry-pick", revision, options);
+  }
+
+  /** Undoes the change that one commit made, with a new commit on a branch (default canonical). */
+  async revert(revision: string, options: PickOptions = {}): Promise<PickResult> {
+    const { pick } = await import("./merge/merging.js");
+    return pick(this.repository, "revert", revision, options);
+  }
+
+  /**
+   * Points a branch to another commit. What it leaves stays reachable through its reflog.
+   *
+   * @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `REVISION_NOT_FOUND`
+   */
+  async reset(branch: string, revision: string, options: RefChangeOptions = {}): Promise<Ref> {
+    const ref = branchRef(branch);
+    const row = await this.repository.refs.row(ref);
+    if (row === undefined || row.id === null) throw refNotFound(ref);
+    const target = (await this.repository.revisions.resolve(revision)).id;
+    const expect: Expectation =
+      options.expected === undefined
+        ? { kind: "id", id: row.id, seq: row.seq }
+        : { kind: "id", id: (await this.repository.revisions.resolve(options.expected)).id };
+    const reason = `reset: moving to ${quoteForMessage(revision)}`;
+    const update: RefUpdate = { ref, expect, target, note: note(options, reason) };
+    const [answer] = await this.repository.refs.apply({ updates: [update] });
+    return toRef(movedRow(update, answer));
+  }
+
+  /**
+   * Runs strategies side by side on branches of their own, merges the one that
+   * the judge names, and discards the others.
+   */
+  async speculate<Answer>(options: SpeculateOptions<Answer>): Promise<SpeculateResult<Answer>> {
+    const { speculate } = await import("./speculate.js");
+    return speculate(this, this.repository.context.randomHex, options);
+  }
+
+  /** Commits of a branch, not reached from `since`, whose steps wrote or executed something outside. */
+  async sideEffects(branch: string, since: string): Promise<Commit[]> {
+    const { revisions, history, commits } = this.repository;
+    const tip = (await revisions.resolve(branch)).id;
+    const ids = await history.notReached(tip, (await revisions.resolve(since)).id);
+    const found = await commits.readAll(ids);
+    return found
+      .filter(({ step }) => step?.action === "write" || step?.action === "execute")
+      .map(toCommit);
   }
 
   /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */

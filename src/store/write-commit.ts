@@ -8,6 +8,7 @@ import { type CommitStep, encodeCommit, STEP_ACTIONS } from "../objects/commit.j
 import { type LoadedCommit, ROOT_PARTS, type RootLinks } from "../objects/commit-reader.js";
 import { type Encoded, encodeValue, type Link, toLink } from "../objects/encode.js";
 import { digestText, hashObject } from "../objects/hash.js";
+import type { Isolation } from "../objects/isolation.js";
 import { normalize } from "../objects/normalize.js";
 import { ObjectSink, type WrittenObject } from "../objects/sink.js";
 import { encodeTree, type TreeEntry } from "../objects/tree.js";
@@ -36,6 +37,8 @@ export interface CommitPlan {
   readonly author: string;
   /** The least number that the next step may take. */
   readonly minStep: number;
+  /** What a merge was made by, kept with its commit. */
+  readonly merge?: JsonValue;
   readonly options: WriteOptions;
 }
 
@@ -52,10 +55,12 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
     generation = Math.max(generation, parent.generation + 1);
   }
   const step = options.step && prepareStep(repository, sink, options.step, nextStep);
+  const merge = plan.merge === undefined ? undefined : recordObjects(sink, plan.merge, null);
   const { state, envelope, policy } = plan.root;
-  const root: RootLinks = { state, envelope, policy, step: step?.link };
+  const root: RootLinks = { state, envelope, policy, step: step?.link, merge: merge?.link };
   const inline = [rootTree(root)];
   if (step?.inline !== undefined) inline.push(step.inline);
+  if (merge?.inline !== undefined) inline.push(merge.inline);
   const tree = (inline[0] as WrittenObject).record.id;
   const time = commitSeconds(options.date?.getTime() ?? context.now());
   const author = checkIdentity("author", options.author ?? plan.author);
@@ -131,14 +136,6 @@ function prepareStep(
   checkOneOf("status", status, SEALED);
   const maxBytes = repository.context.limits.stateMaxBytes;
   const record = normalize(step.record, { maxBytes, what: "step record" });
-  const policy = repository.stepPolicy;
-  const encoded: Encoded = encodeValue(sink, record, policy);
-  // A small record is reached through this commit alone, so it lives in the commit's row. It
-  // has a sink of its own: part of the state may be the same blob, and must be stored as well.
-  const inRow = !("tree" in encoded) && policy?.isolated !== true;
-  const target = inRow ? new ObjectSink() : sink;
-  const link = toLink(target, encoded);
-  const inline = inRow ? target.all()[0] : undefined;
   const input = inputOf(record);
   return {
     header: {
@@ -148,9 +145,27 @@ function prepareStep(
       input: input === undefined ? undefined : digestText(canonicalText(input)),
       key: undefined,
     },
-    link,
-    inline,
+    ...recordObjects(sink, record, repository.stepPolicy),
   };
+}
+
+/**
+ * Maps a record that belongs to one commit.
+ *
+ * A small one is reached through this commit alone, so it lives in the commit's
+ * row. It has a sink of its own: part of the state may be the same blob, and
+ * must be stored as well.
+ */
+function recordObjects(
+  sink: ObjectSink,
+  record: JsonValue,
+  policy: Isolation | null,
+): { link: Link; inline: WrittenObject | undefined } {
+  const encoded: Encoded = encodeValue(sink, record, policy);
+  const inRow = !("tree" in encoded) && policy?.isolated !== true;
+  const target = inRow ? new ObjectSink() : sink;
+  const link = toLink(target, encoded);
+  return { link, inline: inRow ? target.all()[0] : undefined };
 }
 
 /** How a step that is over ended. */

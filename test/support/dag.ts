@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import type { ObjectId } from "../../src/core/ids.js";
 import type { GraphSource } from "../../src/merge/history.js";
-import type { GraphNode } from "../../src/storage/port.js";
+import { type GraphNode, PACKED_GRAPH_DIGITS, type PackedGraph } from "../../src/storage/port.js";
 import { git, makeBareRepository } from "./git.js";
 
 /** A commit of a random history: its parents are earlier commits, by index. */
@@ -87,6 +87,39 @@ export const DUPLICATE_PARENTS: Dag = {
   commits: [[], [], [0, 0, 1], [2], [2, 1, 2]].map((parents) => ({ parents, time: EPOCH_SECONDS })),
   tips: [3, 4],
 };
+
+/** Many histories side by side, unrelated to each other: in one repository, where git is asked at once. */
+export function sideBySide(dags: readonly Dag[]): Dag {
+  const commits: DagCommit[] = [];
+  const tips: number[] = [];
+  for (const dag of dags) {
+    const from = commits.length;
+    for (const { parents, time } of dag.commits) {
+      commits.push({ parents: parents.map((parent) => from + parent), time });
+    }
+    for (const tip of dag.tips) tips.push(from + tip);
+  }
+  return { commits, tips };
+}
+
+/**
+ * A long line of commits with merges spread over it: each takes in a branch of one commit.
+ * `line` has the numbers of the commits on the line of first parents, oldest first.
+ */
+export function longDag(count: number, merges: number): { dag: Dag; line: number[] } {
+  const commits: DagCommit[] = [];
+  const line: number[] = [];
+  const add = (parents: readonly number[]): number =>
+    commits.push({ parents, time: EPOCH_SECONDS + commits.length }) - 1;
+  const every = Math.floor(count / merges);
+  while (commits.length < count) {
+    const head = line.at(-1);
+    if (head === undefined) line.push(add([]));
+    else if (commits.length % every === every - 2) line.push(add([head, add([head])]));
+    else line.push(add([head]));
+  }
+  return { dag: { commits, tips: [line.at(-1)!] }, line };
+}
 
 /** A history in a real repository, and as graph nodes with the same ids. */
 export interface GitDag {
@@ -186,4 +219,44 @@ export class MemoryGraph implements GraphSource {
     this.nodesRead += rows.size;
     return [...rows.values()];
   }
+}
+
+/** Like {@link MemoryGraph}, and answers as `Storage.readGraphNear` does: with what was written before. */
+export class NearGraph extends MemoryGraph {
+  readonly #order: readonly GraphNode[];
+  readonly #place: ReadonlyMap<ObjectId, number>;
+  /** Nodes answered by `readNear` so far. */
+  nearRead = 0;
+
+  /** @param nodes in the order of writing */
+  constructor(nodes: readonly GraphNode[]) {
+    super(nodes);
+    this.#order = nodes;
+    this.#place = new Map(nodes.map((node, place) => [node.id, place]));
+  }
+
+  async readNear(ids: readonly ObjectId[], limit: number): Promise<PackedGraph> {
+    this.reads++;
+    const [first, ...others] = ids.map((id) => this.#place.get(id)).filter((p) => p !== undefined);
+    if (first === undefined) return new Uint8Array();
+    const near = this.#order.slice(Math.max(0, first - limit), first + 1);
+    near.push(...others.map((place) => this.#order[place]!));
+    this.nearRead += near.length;
+    return packGraph(near);
+  }
+}
+
+/** Packs nodes as `Storage.readGraphNear` does. */
+export function packGraph(nodes: readonly GraphNode[]): PackedGraph {
+  const digits = (value: number, count: number) => String(value).padStart(count, "0");
+  return Buffer.concat(
+    nodes.map(({ id, parents, generation, time }) =>
+      Buffer.concat([
+        Buffer.from(digits(generation, PACKED_GRAPH_DIGITS.generation)),
+        Buffer.from(digits(time, PACKED_GRAPH_DIGITS.time)),
+        Buffer.from(digits(parents.length, PACKED_GRAPH_DIGITS.parents)),
+        Buffer.from([id, ...parents].join(""), "hex"),
+      ]),
+    ),
+  );
 }

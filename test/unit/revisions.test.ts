@@ -137,7 +137,9 @@ describe.each(BACKENDS)("revisions, on %s", (backend) => {
   it("follow the log of a branch through its deletion", async () => {
     const { workflow, ids } = await begin();
     await workflow.deleteBranch("a/x");
-    await expect(workflow.resolve("a/x@{1}")).rejects.toThrow(agstateError("REVISION_NOT_FOUND"));
+    await expect(workflow.resolve("a/x")).rejects.toThrow(agstateError("REVISION_NOT_FOUND"));
+    await expect(workflow.resolve("a/x@{0}")).rejects.toThrow(agstateError("REVISION_NOT_FOUND"));
+    expect(await workflow.resolve("a/x@{1}")).toBe(ids.x2);
     expect((await workflow.reflog("a/x")).map((line) => line.new)).toEqual([
       ...[null, ids.x2, ids.x1, ids.c0],
     ]);

@@ -2,6 +2,7 @@ import type { Change } from "../../merge/diff.js";
 import { parseRevision } from "../../refs/revision-syntax.js";
 import { changeLines } from "../render/changes.js";
 import { commitJson, decorationsOf, fullCommit } from "../render/commit.js";
+import { mergeRecordLines } from "../render/merge-record.js";
 import { plural } from "../render/sizes.js";
 import { prettyJson, readableLines } from "../render/value.js";
 import type { Session } from "../session.js";
@@ -13,7 +14,7 @@ const CHANGES_SHOWN = 50;
 /** How many lines of a step record are shown; `--json` shows all. */
 const RECORD_LINES_SHOWN = 60;
 
-/** `agstate show`: a commit with its step record and what it changed; or, for `REV:/path`, the value there. */
+/** `agstate show`: a commit with its step or merge record and what it changed; or, for `REV:/path`, the value there. */
 export async function run(session: Session, args: readonly string[]): Promise<undefined> {
   const revision = args[0] ?? "canonical";
   if (parseRevision(revision).pointer !== null) return cat(session, [revision], {});
@@ -21,7 +22,8 @@ export async function run(session: Session, args: readonly string[]): Promise<un
   const { out } = session;
   const commit = await workflow.commitAt(revision);
   const decorations = decorationsOf(await workflow.refs());
-  const record = await workflow.stepRecord(revision);
+  const record = await workflow.stepRecord(commit.id);
+  const merge = await workflow.mergeRecord(commit.id);
   const [parent] = commit.parents;
   const changes: Change[] = [];
   let more = 0;
@@ -36,6 +38,7 @@ export async function run(session: Session, args: readonly string[]): Promise<un
     return void (await out.value({
       ...commitJson(commit, decorations),
       stepRecord: record,
+      ...(merge === null ? {} : { mergeRecord: merge }),
       changes,
       ...state,
     }));
@@ -50,6 +53,10 @@ export async function run(session: Session, args: readonly string[]): Promise<un
       const rest = plural(lines.length - RECORD_LINES_SHOWN, "more line", "more lines");
       await out.line(out.paint.dim(`  ... ${rest}; --json shows all`));
     }
+  }
+  if (merge !== null) {
+    await out.line();
+    for (const line of mergeRecordLines(out.paint, merge)) await out.line(line);
   }
   await out.line();
   if (parent === undefined) {

@@ -1,7 +1,9 @@
 import { columns } from "../render/columns.js";
 import { ago, shortId, subjectOf } from "../render/commit.js";
 import { escapeLine } from "../render/escape.js";
+import { plural } from "../render/sizes.js";
 import type { Session } from "../session.js";
+import { overviewLines, overviewOf } from "./stored-merge.js";
 
 /** `agstate status`: where the store is, and how far each branch is from canonical. */
 export async function run(session: Session): Promise<undefined> {
@@ -15,6 +17,7 @@ export async function run(session: Session): Promise<undefined> {
     const { ahead, behind } = await workflow.aheadBehind(ref.name, "canonical");
     branches.push({ ref, head, ahead, behind });
   }
+  const merges = await overviewOf(workflow);
   if (out.json) {
     return void (await out.value({
       store: description,
@@ -28,6 +31,7 @@ export async function run(session: Session): Promise<undefined> {
         nextStep: head.nextStep,
         inFlight: head.inFlight,
       })),
+      merges: merges.map(({ info, open, problem }) => ({ ...info, open, problem })),
     }));
   }
   const { paint } = out;
@@ -53,6 +57,11 @@ export async function run(session: Session): Promise<undefined> {
       paint.bad(`${escapeLine(ref.shortName)} has open steps: ${head.inFlight.join(", ")}`),
     );
   }
+  if (merges.length === 0) return;
+  await out.line();
+  await out.line(`${plural(merges.length, "merge waits", "merges wait")} to be finished:`);
+  for (const line of overviewLines(session, merges)) await out.line(`  ${line}`);
+  await out.line(paint.dim("agstate conflicts NAME shows what is open"));
 }
 
 function distance(ahead: number, behind: number): string {

@@ -6,10 +6,10 @@ import { treeKind } from "../tree-kind.js";
 import { ListDraft } from "./list-draft.js";
 import { ObjectDraft } from "./object-draft.js";
 import { TextDraft } from "./text-draft.js";
-import { type Draft, type DraftContext, LeafDraft } from "./types.js";
+import { type Draft, type DraftContext, LeafDraft, type StoredDraft } from "./types.js";
 
 /** Any draft, told apart by `kind`. */
-export type AnyDraft = LeafDraft | ObjectDraft | ListDraft | TextDraft;
+export type AnyDraft = LeafDraft | StoredDraft | ObjectDraft | ListDraft | TextDraft;
 
 /** Makes the context in which the values of one write are edited. */
 export function createDraftContext(reader: ObjectReader, sink: ObjectSink): DraftContext {

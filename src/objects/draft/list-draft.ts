@@ -48,10 +48,18 @@ export class ListDraft implements Draft {
   }
 
   splice(index: number, deleteCount: number, values: readonly JsonValue[]): void {
+    this.spliceDrafts(
+      index,
+      deleteCount,
+      values.map((value) => new LeafDraft(this.context, value)),
+    );
+  }
+
+  spliceDrafts(index: number, deleteCount: number, drafts: readonly Draft[]): void {
     this.pieces.splice(
       index,
       deleteCount,
-      values.map((value) => ({ draft: new LeafDraft(this.context, value) })),
+      drafts.map((draft) => ({ draft })),
     );
   }
 

@@ -113,14 +113,8 @@ export class ObjectDraft implements Draft {
 
   /** Puts the canonical texts of the members together, reading those not at hand; null when too large. */
   private async join(members: ReadonlyMap<string, Link | Encoded>): Promise<SmallText | null> {
-    const links = [...members.values()].filter((m): m is Link => "id" in m);
-    const objects = await this.context.reader.readAll(links.map((link) => link.id));
-    const texts = new Map(
-      links.map((link, i) => {
-        const object = objects[i];
-        return [link.id, object?.type === "blob" ? object.text : ""];
-      }),
-    );
+    const texts = await this.textsOf([...members.values()].filter((m): m is Link => "id" in m));
+    if (texts === null) return null;
     const parts = [...members.keys()].sort(byUtf16).map((key) => {
       const member = members.get(key) as Link | SmallText;
       return `${JSON.stringify(key)}:${"id" in member ? texts.get(member.id) : member.text}`;
@@ -129,7 +123,29 @@ export class ObjectDraft implements Draft {
     const bytes = Buffer.byteLength(text);
     return bytes <= LEAF_MAX_BYTES ? { text, bytes } : null;
   }
+
+  /** Reads blobs a few at a time, and gives up, with null, when they cannot all be part of one. */
+  private async textsOf(links: readonly Link[]): Promise<Map<ObjectId, string> | null> {
+    const texts = new Map<ObjectId, string>();
+    let bytes = 0;
+    let batch = FIRST_BATCH;
+    for (let at = 0; at < links.length; at += batch, batch *= 2) {
+      const part = links.slice(at, at + batch);
+      const objects = await this.context.reader.readAll(part.map((link) => link.id));
+      part.forEach((link, i) => {
+        const object = objects[i];
+        const text = object?.type === "blob" ? object.text : "";
+        texts.set(link.id, text);
+        bytes += text.length;
+      });
+      if (bytes > LEAF_MAX_BYTES) return null;
+    }
+    return texts;
+  }
 }
+
+/** How many members are read first to see whether an object still is too large for a blob. */
+const FIRST_BATCH = 8;
 
 function isTree(member: Link | Encoded): boolean {
   return "tree" in member || ("type" in member && member.type === "tree");

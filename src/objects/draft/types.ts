@@ -17,7 +17,7 @@ export interface DraftContext {
  * encoded once at the end.
  */
 export interface Draft {
-  readonly kind: "leaf" | "object" | "list" | "text";
+  readonly kind: "leaf" | "stored" | "object" | "list" | "text";
   encode(policy: Isolation | null): Encoded | Promise<Encoded>;
 }
 
@@ -32,5 +32,23 @@ export class LeafDraft implements Draft {
 
   encode(policy: Isolation | null): Encoded {
     return encodeValue(this.context.sink, this.value, policy);
+  }
+}
+
+/** A value that stays as it is stored: not loaded, and not written again. */
+export class StoredDraft implements Draft {
+  readonly kind = "stored";
+
+  constructor(
+    private readonly context: DraftContext,
+    private readonly link: Link,
+  ) {}
+
+  async encode(): Promise<Encoded> {
+    const { reader, sink } = this.context;
+    sink.know(this.link.id);
+    if (this.link.type === "tree") return { tree: this.link.id };
+    const text = await reader.text(this.link.id);
+    return { text, bytes: Buffer.byteLength(text) };
   }
 }

@@ -40,6 +40,7 @@ export function closedGuard(storage: Storage): Storage {
     await storage.close();
   }
 
+  const near = storage.readGraphNear?.bind(storage);
   return {
     write: (batch) => guard("write", () => storage.write(batch)),
     readObjects: (w, ids) => guard("readObjects", () => storage.readObjects(w, ids)),
@@ -47,6 +48,9 @@ export function closedGuard(storage: Storage): Storage {
     readRefs: (w, pattern) => guard("readRefs", () => storage.readRefs(w, pattern)),
     readReflog: (w, ref, options) => guard("readReflog", () => storage.readReflog(w, ref, options)),
     readGraph: (w, ids, limit) => guard("readGraph", () => storage.readGraph(w, ids, limit)),
+    ...(near && {
+      readGraphNear: (w, ids, limit) => guard("readGraphNear", () => near(w, ids, limit)),
+    }),
     findIds: (w, prefix, limit) => guard("findIds", () => storage.findIds(w, prefix, limit)),
     findExternal: (w, id) => guard("findExternal", () => storage.findExternal(w, id)),
     readWorkflows: (options) => guard("readWorkflows", () => storage.readWorkflows(options)),

@@ -29,6 +29,7 @@ const METHODS: readonly Method[] = [
   "readRefs",
   "readReflog",
   "readGraph",
+  "readGraphNear",
   "findIds",
   "findExternal",
   "readWorkflows",
@@ -71,6 +72,7 @@ export function counting(storage: Storage): CountingStorage {
     return run();
   }
 
+  const near = storage.readGraphNear?.bind(storage);
   const counted: Storage = {
     write(batch) {
       tally("Written", batch.objects);
@@ -90,6 +92,9 @@ export function counting(storage: Storage): CountingStorage {
     readRefs: (w, pattern) => call("readRefs", () => storage.readRefs(w, pattern)),
     readReflog: (w, ref, options) => call("readReflog", () => storage.readReflog(w, ref, options)),
     readGraph: (w, ids, limit) => call("readGraph", () => storage.readGraph(w, ids, limit)),
+    ...(near && {
+      readGraphNear: (w, ids, limit) => call("readGraphNear", () => near(w, ids, limit)),
+    }),
     findIds: (w, prefix, limit) => call("findIds", () => storage.findIds(w, prefix, limit)),
     findExternal: (w, id) => call("findExternal", () => storage.findExternal(w, id)),
     readWorkflows: (options) => call("readWorkflows", () => storage.readWorkflows(options)),

@@ -2,6 +2,7 @@ import type { Storage } from "../port.js";
 
 /** A storage that hands every call on unchanged: what a decorator spreads and then overrides. */
 export function forward(storage: Storage): Storage {
+  const near = storage.readGraphNear?.bind(storage);
   return {
     write: (batch) => storage.write(batch),
     readObjects: (w, ids) => storage.readObjects(w, ids),
@@ -9,6 +10,7 @@ export function forward(storage: Storage): Storage {
     readRefs: (w, pattern) => storage.readRefs(w, pattern),
     readReflog: (w, ref, options) => storage.readReflog(w, ref, options),
     readGraph: (w, ids, limit) => storage.readGraph(w, ids, limit),
+    ...(near && { readGraphNear: near }),
     findIds: (w, prefix, limit) => storage.findIds(w, prefix, limit),
     findExternal: (w, id) => storage.findExternal(w, id),
     readWorkflows: (options) => storage.readWorkflows(options),

@@ -1,5 +1,11 @@
 import { AgstateError } from "../../core/errors.js";
-import { OBJECT_ID_BYTES, type ObjectId, objectIdAt, ZERO_ID } from "../../core/ids.js";
+import {
+  OBJECT_ID_BYTES,
+  OBJECT_ID_HEX_LENGTH,
+  type ObjectId,
+  objectIdAt,
+  ZERO_ID,
+} from "../../core/ids.js";
 import {
   type CommitRecord,
   ENCODING,
@@ -37,6 +43,15 @@ function unpackIds(packed: Buffer): ObjectId[] {
   const ids: ObjectId[] = [];
   for (let at = 0; at + OBJECT_ID_BYTES <= packed.length; at += OBJECT_ID_BYTES) {
     ids.push(objectIdAt(packed, at));
+  }
+  return ids;
+}
+
+/** Ids in hex, one after the other. */
+export function splitIds(hex: string): ObjectId[] {
+  const ids: ObjectId[] = [];
+  for (let at = 0; at + OBJECT_ID_HEX_LENGTH <= hex.length; at += OBJECT_ID_HEX_LENGTH) {
+    ids.push(hex.slice(at, at + OBJECT_ID_HEX_LENGTH) as ObjectId);
   }
   return ids;
 }
@@ -83,7 +98,7 @@ export interface GraphColumns {
   parents: Buffer;
 }
 
-export function graphNodeOf(row: GraphColumns): GraphNode {
+function graphNodeOf(row: GraphColumns): GraphNode {
   return {
     id: idOf(row.id),
     parents: unpackIds(row.parents),

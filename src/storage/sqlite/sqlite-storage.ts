@@ -3,6 +3,7 @@ import { OBJECT_ID_HEX_LENGTH, type ObjectId } from "../../core/ids.js";
 import type {
   CommitRecord,
   GraphNode,
+  PackedGraph,
   RefPattern,
   RefRow,
   ScanPage,
@@ -17,6 +18,7 @@ import type {
   WriteBatch,
 } from "../port.js";
 import { toStoreError } from "./errors.js";
+import { readNear } from "./graph-near.js";
 import { walkGraph } from "./graph-walk.js";
 import type { GroupWriter } from "./group-writer.js";
 import { typeOf, unpackInline } from "./inline.js";
@@ -24,12 +26,12 @@ import { ReflogReader } from "./reflog-reader.js";
 import { retryWhileBusy } from "./retry.js";
 import {
   commitOf,
-  graphNodeOf,
   idOf,
   knownObject,
   objectOf,
   rawId,
   refOf,
+  splitIds,
   workflowOf,
 } from "./rows.js";
 import { schemaVersion } from "./schema.js";
@@ -118,9 +120,15 @@ export class SqliteStorage implements Storage {
       if (wf === undefined) return [];
       return walkGraph(ids, limit, (id) => {
         const row = statements.commitGraph.get(wf, rawId(id));
-        return row && graphNodeOf(row);
+        return row && { ...row, id, parents: splitIds(row.parents) };
       });
     });
+  }
+
+  readGraphNear(w: string, ids: readonly ObjectId[], limit: number): Promise<PackedGraph> {
+    return this.#read(w, (statements, wf) =>
+      wf === undefined ? Buffer.alloc(0) : readNear(statements, wf, ids, limit),
+    );
   }
 
   findIds(w: string, prefix: string, limit: number) {

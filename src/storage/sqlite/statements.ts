@@ -1,11 +1,6 @@
 import type { Database, Statement } from "better-sqlite3";
-import type {
-  CommitColumns,
-  GraphColumns,
-  ObjectColumns,
-  RefColumns,
-  WorkflowColumns,
-} from "./rows.js";
+import { PACKED_GRAPH_DIGITS } from "../port.js";
+import type { CommitColumns, ObjectColumns, RefColumns, WorkflowColumns } from "./rows.js";
 
 const OBJECT_COLUMNS = "type, kind, encoding, id, body";
 // NULL in a row that damage made a commit: read as a root, its body tells it is none.
@@ -15,6 +10,8 @@ const COMMIT_COLUMNS = `${GRAPH_COLUMNS}, external_id, inline, body`;
 // Read with every write: as hex, because a text costs much less to hand over than a Buffer.
 const REF_COLUMNS = `ref, seq, max_step, lower(hex(incarnation)) AS incarnation,
   lower(hex(log_hash)) AS log_hash, lower(hex(id)) AS id, name`;
+const { generation, time, parents } = PACKED_GRAPH_DIGITS;
+const PACKED_NUMBERS = `%0${generation}d%0${time}d%0${parents}d`;
 const INSERT_COMMIT = `INSERT INTO objects (wf, type, kind, encoding, seen_at, id, generation, time,
     log_ref, log_seq, log_time, parents, log_incarnation, log_previous, external_id, log_actor,
     log_reason, log_trace, inline, body)
@@ -53,7 +50,17 @@ const SQL = {
   commitRow: `SELECT ${COMMIT_COLUMNS} FROM objects WHERE wf = ? AND id = ? AND type = 1`,
   commitLog: `SELECT log_ref, log_seq, log_time, ${PARENTS}, log_incarnation, log_previous,
     log_actor, log_reason, log_trace FROM objects WHERE wf = ? AND id = ? AND type = 1`,
-  commitGraph: `SELECT ${GRAPH_COLUMNS} FROM objects WHERE wf = ? AND id = ? AND type = 1`,
+  commitGraph: `SELECT coalesce(generation, 0) AS generation, coalesce(time, 0) AS time,
+    lower(hex(parents)) AS parents FROM objects WHERE wf = ? AND id = ? AND type = 1`,
+  commitRowid: "SELECT rowid FROM objects WHERE wf = ? AND id = ? AND type = 1",
+  // One value for all rows: handing over a row costs ten times what reading it does. Rows stand
+  // in the order of writing, so a range of them is read page after page; by the index, as the
+  // planner would have it, it is a search a row.
+  commitsNear: `SELECT CAST(group_concat(
+      format('${PACKED_NUMBERS}', generation, time, octet_length(parents) / 32) || id || parents,
+      '') AS BLOB)
+    FROM objects NOT INDEXED
+    WHERE rowid BETWEEN ? AND ? AND wf = ? AND type = 1 AND octet_length(id) = 32`,
   addCommit: `${INSERT_COMMIT} ON CONFLICT (wf, id) DO NOTHING`,
   // A commit's row keeps the log columns of the move that brought it first.
   putCommit: `${INSERT_COMMIT}
@@ -106,7 +113,9 @@ interface Rows {
   objectUsage: { objects: number; bytes: number };
   commitRow: CommitColumns;
   commitLog: CommitLogColumns;
-  commitGraph: GraphColumns;
+  commitGraph: { generation: number; time: number; parents: string };
+  commitRowid: number;
+  commitsNear: Buffer | null;
   commitsAfter: CommitColumns;
   commitIds: { id: Buffer };
   commitsExternal: { id: Buffer };
@@ -145,7 +154,13 @@ export interface ReflogColumns {
 export type RowOf<N extends Name> = N extends keyof Rows ? Rows[N] : unknown;
 
 /** Statements that answer one column, and give it as it is instead of a row. */
-const PLUCKED: ReadonlySet<Name> = new Set(["wf", "commitStored", "meta"]);
+const PLUCKED: ReadonlySet<Name> = new Set([
+  "wf",
+  "commitStored",
+  "commitRowid",
+  "commitsNear",
+  "meta",
+]);
 
 /** Every statement of the store, each prepared once, on first use. */
 export type Statements = { readonly [N in Name]: Statement<unknown[], RowOf<N>> };
