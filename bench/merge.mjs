@@ -7,6 +7,8 @@
 import { machine } from "./lib/machine.mjs";
 import { Report } from "./lib/report.mjs";
 import { mergeBase } from "./lines/merge-base.mjs";
+import { mergeState } from "./lines/merge-state.mjs";
+import { octopus } from "./lines/octopus.mjs";
 
 const quick = process.argv.includes("--quick");
 const size = quick
@@ -21,6 +23,7 @@ const size = quick
         },
         rounds: 3,
       },
+      repetitions: 1,
     }
   : {
       mergeBase: {
@@ -33,6 +36,7 @@ const size = quick
         },
         rounds: 15,
       },
+      repetitions: 7,
     };
 
 const report = new Report();
@@ -40,6 +44,8 @@ const { cpu, cores, node, platform, filesystem } = machine();
 console.log(`${cpu}, ${cores} cores, Node.js ${node}, ${platform}, ${filesystem ?? "unknown"}`);
 
 await mergeBase(report, size.mergeBase);
+await mergeState(report, size);
+await octopus(report, size);
 
 const missed = report.rows.filter((row) => row.met === false);
 const judged = report.rows.filter((row) => row.met !== null);

@@ -115,6 +115,12 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("-n, --max-count <n>", "at most so many entries", count)
     .action(action(() => import("./commands/reflog.js")));
 
+  command(
+    program,
+    "blame [revision] [pointer]",
+    "show who last wrote each member or element of a value",
+  ).action(action(() => import("./commands/blame.js")));
+
   program.commandsGroup(BRANCHES);
   command(program, "tag [name] [revision]", "list tags, or tag a commit")
     .option("-d, --delete", "delete the tag")

@@ -8,8 +8,11 @@ export interface Gap {
   readonly bTo: number;
 }
 
-/** Above this many shared items on a side, the alignment is by position, since its cost could grow with the square. */
-const ALIGN_MAX_ITEMS = 20_000;
+/**
+ * Above this many shared items on a side only items that are unique on both are aligned, since
+ * the cost of the exact alignment can grow with the square.
+ */
+const ALIGN_MAX_ITEMS = 4000;
 
 /**
  * Aligns two sequences of keys and gives the stretches that do not match, in order.
@@ -55,7 +58,9 @@ function match(
   const inB = new Set(b.slice(from, bTo));
   const as = positions(a, from, aTo, inB);
   const bs = positions(b, from, bTo, inA);
-  if (as.length > ALIGN_MAX_ITEMS || bs.length > ALIGN_MAX_ITEMS) return [];
+  if (as.length > ALIGN_MAX_ITEMS || bs.length > ALIGN_MAX_ITEMS) {
+    return matchUnique(a, b, as, bs);
+  }
   const pairs: (readonly [number, number])[] = [];
   let i = 0;
   let j = 0;
@@ -68,6 +73,50 @@ function match(
   }
   while (i < as.length && j < bs.length) pairs.push([as[i++] as number, bs[j++] as number]);
   return pairs;
+}
+
+/**
+ * Pairs the items that stand once on each side, as many as rise on both: the
+ * longest increasing subsequence, by patience sorting (Fredman 1975).
+ */
+function matchUnique(
+  a: readonly string[],
+  b: readonly string[],
+  as: readonly number[],
+  bs: readonly number[],
+): (readonly [number, number])[] {
+  const inA = once(a, as);
+  const inB = once(b, bs);
+  /** The pair that ends the best sequence of each length, and for each pair the one before it. */
+  const ends: (readonly [number, number])[] = [];
+  const before = new Map<number, readonly [number, number] | undefined>();
+  for (const i of as) {
+    const key = a[i] as string;
+    const j = inA.get(key) === i ? inB.get(key) : undefined;
+    if (j === undefined || j < 0) continue;
+    let low = 0;
+    let high = ends.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((ends[middle] as readonly [number, number])[1] < j) low = middle + 1;
+      else high = middle;
+    }
+    before.set(i, ends[low - 1]);
+    ends[low] = [i, j];
+  }
+  const pairs: (readonly [number, number])[] = [];
+  for (let pair = ends.at(-1); pair !== undefined; pair = before.get(pair[0])) pairs.push(pair);
+  return pairs.reverse();
+}
+
+/** Where each key stands; -1 when it stands more than once. */
+function once(keys: readonly string[], at: readonly number[]): Map<string, number> {
+  const found = new Map<string, number>();
+  for (const i of at) {
+    const key = keys[i] as string;
+    found.set(key, found.has(key) ? -1 : i);
+  }
+  return found;
 }
 
 function positions(

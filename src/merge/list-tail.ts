@@ -4,7 +4,6 @@ import type { ObjectReader } from "../objects/reader.js";
 import { splitArray } from "../objects/runs.js";
 import { readNode, type SequenceEntry } from "../objects/sequence.js";
 import { StoredSequence } from "../objects/sequence-edit.js";
-import { gaps } from "./align.js";
 import { changedElements } from "./list-diff.js";
 import { elementsOf, identity, opened, type Side, same } from "./side.js";
 
@@ -44,30 +43,37 @@ export async function listChange(
   return { inner: true, added: await addedBehind(reader, before, after) };
 }
 
-/** The pure insertion behind the last old element that an alignment of the two lists ends in. */
+/**
+ * How many elements follow the last old element where that still stands, all of them new.
+ *
+ * Where the old last element is gone or was moved among others, nothing counts as added behind it.
+ */
 async function addedBehind(
   reader: ObjectReader,
   before: ListSide,
   after: ListSide,
 ): Promise<number> {
-  let added = 0;
-  const look = (a: readonly string[], b: readonly string[], aStart: number, bStart: number) => {
-    for (const gap of gaps(a, b)) {
-      const behind = gap.aFrom === gap.aTo && aStart + gap.aTo === before.length;
-      const atEnd = bStart + gap.bTo === after.length;
-      added = behind && atEnd ? gap.bTo - gap.bFrom : 0;
-    }
-  };
+  let [a, b]: [readonly string[], readonly string[]] = [[], []];
   if (before.link !== undefined && after.link !== undefined) {
     for await (const region of changedElements(reader, before.link.id, after.link.id)) {
       const key = (e: (typeof region.a)[number]) => ("text" in e ? e.text : e.link.id);
-      look(region.a.map(key), region.b.map(key), region.aStart, region.bStart);
+      const atEnd =
+        region.aStart + region.a.length === before.length &&
+        region.bStart + region.b.length === after.length;
+      // Only a stretch at the end of both can end in an addition.
+      if (!atEnd) continue;
+      if (region.a.length === 0) return region.b.length;
+      [a, b] = [region.a.map(key), region.b.map(key)];
     }
   } else {
-    const [a, b] = [await allElements(reader, before), await allElements(reader, after)];
-    look(a.map(identity), b.map(identity), 0, 0);
+    a = (await allElements(reader, before)).map(identity);
+    b = (await allElements(reader, after)).map(identity);
   }
-  return added;
+  const last = a.at(-1);
+  const at = last === undefined ? -1 : b.lastIndexOf(last);
+  if (at < 0) return 0;
+  const old = new Set(a);
+  return b.slice(at + 1).some((key) => old.has(key)) ? 0 : b.length - at - 1;
 }
 
 export async function allElements(reader: ObjectReader, list: ListSide): Promise<readonly Side[]> {

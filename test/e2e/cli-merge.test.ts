@@ -1,9 +1,16 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import stringWidth from "string-width";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { longGaps } from "../../src/cli/render/long-gaps.js";
+import { valueChanges } from "../../src/cli/render/value-changes.js";
+import type { JsonValue } from "../../src/core/json.js";
+import { type Change, diffLinks } from "../../src/merge/diff.js";
+import { normalize } from "../../src/objects/normalize.js";
 import { CliSandbox } from "../support/cli.js";
 import { gitLines, tryGit } from "../support/git.js";
+import { ObjectStore } from "../support/object-store.js";
 
 const ESC = "\u001b";
 const SHORT_ID = "[0-9a-f]{10}";
@@ -379,7 +386,7 @@ describe("conflicts on the screen", () => {
     const name = "x\u202egnp";
     const wide = "漢字".repeat(100);
     const state = (tag: string) => ({
-      [evil]: `${tag}${ESC}]0;title\u0007`,
+      [evil]: `${tag}${ESC}]0;title\u0007\u009b31m\u202e`,
       [wide]: `${wide}${tag}${wide}`,
       list: [`${tag}\u009b31m`, wide + tag],
       deep: { [`${"k".repeat(300)}`]: tag, more: wide },
@@ -799,6 +806,21 @@ describe("bad input", () => {
     expect(everything(box)).toEqual(before);
   });
 
+  it("of a merge that cannot be tried now does not hide it, nor keep it from being given up", () => {
+    const other = story(BASE, BOTH);
+    other.run(["merge", "flights/try-1", "hotels/try-1"]);
+    other.ok(["policy", "set", "/budget", "custom:judge"]);
+    expect(other.ok(["status"])).toMatch(/^ {2}merge-[0-9a-f]{8} {2}RESOLVER_NOT_FOUND {2}/m);
+    expect(other.json(["merge", "--list"])).toMatchObject([
+      { open: null, problem: "RESOLVER_NOT_FOUND" },
+    ]);
+    expect(other.run(["conflicts"])).toMatchObject({
+      status: 3,
+      stderr: expect.stringContaining('no resolver "judge"'),
+    });
+    other.ok(["merge", "--abort"]);
+  });
+
   it("merges unrelated histories only when asked", () => {
     const args = ["merge", "refs/audit/workflow"];
     expect(box.run(args)).toMatchObject({
@@ -813,5 +835,44 @@ describe("bad input", () => {
     for (const name of [...commands, "merge-base"]) within80(box.ok(["help", name]));
     within80(box.ok(["policy", "help", "set"]));
     expect(box.ok(["help"])).toContain("Merging:");
+  });
+});
+
+describe("what a side changed", () => {
+  const { value } = fc.letrec<{ value: JsonValue }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 3 },
+      fc.constantFrom(null, true, 0, 1, "a", "b"),
+      fc.array(tie("value"), { maxLength: 5 }),
+      fc.dictionary(fc.constantFrom("a", "b", "/", "~", "__proto__"), tie("value")),
+    ),
+  }));
+
+  it("is what agstate diff tells of stored values", async () => {
+    await fc.assert(
+      fc.asyncProperty(value, value, async (a, b) => {
+        const store = new ObjectStore();
+        const [before, after] = [a, b].map((v) => normalize(v, { maxBytes: 1 << 20 }));
+        const [left, right] = [before, after].map((v) => store.write(v as JsonValue).link);
+        const stored: Change[] = [];
+        for await (const change of diffLinks(store.reader(), left, right)) stored.push(change);
+        expect([...valueChanges(before, after)]).toEqual(stored);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("is found in a long list by content, however far others moved it", () => {
+    const a = Array.from({ length: 50_000 }, (_, i) => `item ${i}`);
+    const b = ["new", ...a.with(40_000, "changed")];
+    b.splice(20_000, 1);
+    expect(longGaps(a, b)).toEqual([
+      { aFrom: 0, aTo: 0, bFrom: 0, bTo: 1 },
+      { aFrom: 19_999, aTo: 20_000, bFrom: 20_000, bTo: 20_000 },
+      { aFrom: 40_000, aTo: 40_001, bFrom: 40_000, bTo: 40_001 },
+    ]);
+    // Nothing in common over a long way: one gap, at once.
+    const c = a.map((item) => `${item}!`);
+    expect(longGaps(a, c)).toEqual([{ aFrom: 0, aTo: 50_000, bFrom: 0, bTo: 50_000 }]);
   });
 });

@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonValue } from "../../src/index.js";
-import { engineIsolation, engineMerge, inOrder } from "../support/merge-engine.js";
+import { contestId } from "../../src/merge/contest.js";
+import {
+  type EngineInput,
+  engineIsolation,
+  engineMerge,
+  inOrder,
+} from "../support/merge-engine.js";
 import {
   canon,
   differences,
@@ -14,11 +20,13 @@ import {
 } from "../support/merge-model.js";
 import {
   anyIsolation,
+  anyLists,
   anyPolicies,
   anyRecipe,
   anyValue,
   edited,
   HOSTILE,
+  listsOf,
   pathsOf,
   RESOLVERS,
   someEdits,
@@ -31,6 +39,21 @@ const RUNS = Number(process.env.AGSTATE_RUNS ?? 500);
 const runs = (share = 1) => ({ numRuns: Math.max(5, Math.ceil(RUNS * share)) });
 
 const threeSides = fc.record({ recipe: anyRecipe, a: someEdits, b: someEdits, shared: someEdits });
+
+/** Merges by the engine and by the model, and expects one outcome. */
+async function expectAsModel(input: EngineInput): Promise<void> {
+  const model = new MergeModel(input.policies ?? {}, RESOLVERS);
+  let expected: Maybe = input.ours;
+  for (const source of input.sources) expected = model.merge(expected, source);
+  const found = await engineMerge({ ...input, resolvers: RESOLVERS });
+  // The result is stored as if it had been committed from nothing.
+  const isolation = engineIsolation(input.isolation ?? []);
+  const fresh = found.value === undefined ? undefined : freshLink(found.value, isolation);
+  expect(found.id).toBe(fresh?.id);
+  if (model.ambiguous) return;
+  expect(inOrder(found.contests)).toEqual(inOrder([...model.contests.values()]));
+  expect(differences(found.value, expected)).toEqual([]);
+}
 
 describe("merging values", () => {
   it("gives what a naive merge of whole values gives, conflicts included", async () => {
@@ -51,29 +74,25 @@ describe("merging values", () => {
           );
           const unknown = marks.length === 3 ? pathsOf(base, marks) : [];
           const sources = theirs.map((value) => ({ base, unknown, theirs: value }));
-          const model = new MergeModel(policies, RESOLVERS);
-          let expected: Maybe = ours;
-          for (const source of sources) expected = model.merge(expected, source);
-
-          const found = await engineMerge({
-            ours,
-            sources,
-            policies,
-            resolvers: RESOLVERS,
-            isolation,
-          });
-          // The result is stored as if it had been committed from nothing.
-          const fresh =
-            found.value === undefined
-              ? undefined
-              : freshLink(found.value, engineIsolation(isolation));
-          expect(found.id).toBe(fresh?.id);
-          if (model.ambiguous) return;
-          expect(inOrder(found.contests)).toEqual(inOrder([...model.contests.values()]));
-          expect(differences(found.value, expected)).toEqual([]);
+          await expectAsModel({ ours, sources, policies, isolation });
         },
       ),
       runs(),
+    );
+  });
+
+  it("does so where many sides change one short list", async () => {
+    await fc.assert(
+      fc.asyncProperty(anyLists, async (drawn) => {
+        const { base, versions, policies } = listsOf(drawn);
+        const [ours, ...theirs] = versions;
+        await expectAsModel({
+          ours,
+          sources: theirs.map((value) => ({ base, theirs: value })),
+          policies,
+        });
+      }),
+      runs(2),
     );
   });
 
@@ -108,7 +127,7 @@ describe("merging values", () => {
           }
         },
       ),
-      runs(0.3),
+      runs(0.15),
     );
   });
 
@@ -203,6 +222,65 @@ describe("merging values", () => {
   });
 });
 
+describe("a conflict's id", () => {
+  const side = fc.option(fc.constantFrom<JsonValue[]>(1, 2, "1", null, [1]), { nil: undefined });
+  const claim = fc.record({
+    kind: fc.constantFrom<("edit/edit" | "type")[]>("edit/edit", "type"),
+    base: side,
+    theirs: side,
+  });
+  const contest = fc.record({
+    path: fc.array(fc.constantFrom("a", "b", "/", "a/b", '"'), { maxLength: 3 }),
+    ours: side,
+    claims: fc.array(claim, { minLength: 1, maxLength: 2 }),
+  });
+
+  it("is that of its path, its values and its kinds, and of nothing else", () => {
+    const stored = (value: Maybe) => (value === undefined ? undefined : { value });
+    const idOf = ({
+      path,
+      ours,
+      claims,
+    }: {
+      path: string[];
+      ours: Maybe;
+      claims: { kind: "edit/edit" | "type"; base: Maybe; theirs: Maybe }[];
+    }) =>
+      contestId({
+        path,
+        ours: stored(ours),
+        claims: claims.map(({ kind, base, theirs }, source) => ({
+          source,
+          kind,
+          baseKnown: true,
+          base: stored(base),
+          theirs: stored(theirs),
+        })),
+      });
+    const told = (value: { ours: Maybe; claims: { base: Maybe; theirs: Maybe }[] }) =>
+      JSON.stringify(value, (_, v) => (v === undefined ? "absent" : v));
+    fc.assert(
+      fc.property(contest, contest, contest, (one, another, third) => {
+        const [claimed] = third.claims as [(typeof third.claims)[0]];
+        const [first, ...rest] = one.claims as [(typeof third.claims)[0]];
+        const likes = [
+          another,
+          one,
+          { ...one, ours: third.ours },
+          { ...one, path: third.path },
+          ...(["kind", "base", "theirs"] as const).map((part) => ({
+            ...one,
+            claims: [{ ...first, [part]: claimed[part] }, ...rest],
+          })),
+          { ...one, claims: [...one.claims].reverse() },
+        ];
+        for (const like of likes) expect(idOf(like) === idOf(one)).toBe(told(like) === told(one));
+      }),
+      runs(),
+    );
+  });
+});
+
 /** What stands at a path; an element of a list is named by its member `id` or `n`. */
 function lookIn(value: Maybe, path: readonly string[]): Maybe {
   let at = value;
@@ -283,7 +361,7 @@ describe("merging several sources", () => {
         }
         expect(freshLink(pairs[0] as JsonValue).id).toBe(id);
       }),
-      runs(0.12),
+      runs(0.06),
     );
   });
 

@@ -120,7 +120,7 @@ export interface Edit {
   readonly tag: number;
 }
 
-export const anyEdit: fc.Arbitrary<Edit> = fc.record({
+const anyEdit: fc.Arbitrary<Edit> = fc.record({
   picks: fc.array(
     fc.oneof({ weight: 5, arbitrary: fc.nat(7) }, { weight: 1, arbitrary: fc.nat(300) }),
     { maxLength: 4 },
@@ -310,4 +310,71 @@ export function pathsOf(state: JsonValue, picks: readonly number[]): string[][] 
       chosen.push(path);
   }
   return chosen;
+}
+
+/** Changes of a short list of objects or of texts, dense enough for both sides to meet at one element. */
+const anyListChange = fc.record({
+  what: fc.constantFrom<("edit" | "delete" | "insert" | "append" | "rotate")[]>(
+    "edit",
+    "edit",
+    "delete",
+    "insert",
+    "append",
+    "append",
+    "rotate",
+  ),
+  at: fc.nat(6),
+  n: fc.nat(9),
+});
+
+/** A short list, several versions of it, and the policies of its elements. */
+export const anyLists = fc.record({
+  size: fc.nat(5),
+  pad: fc.constantFrom(0, 0, 700, 2100),
+  sides: fc.array(fc.array(anyListChange, { maxLength: 4 }), { minLength: 2, maxLength: 4 }),
+  policies: fc.oneof(
+    fc.subarray<[string, string]>([
+      ["/l", "by-id:id"],
+      ["/l/*/n", "sum"],
+      ["/l/*", "theirs"],
+      ["/l/*/f", "max"],
+    ]),
+    fc.constantFrom<[string, string][][]>(
+      [["/l", "append"]],
+      [["/l", "union"]],
+      [["/l", "by-id:id"]],
+      [["/l", "by-id:id"]],
+    ),
+  ),
+});
+
+/** The base and the versions of {@link anyLists}; elements are objects where they merge by id. */
+export function listsOf({
+  size,
+  pad,
+  sides,
+  policies,
+}: typeof anyLists extends fc.Arbitrary<infer T> ? T : never) {
+  const objects = policies.some(([, strategy]) => strategy === "by-id:id");
+  const text = "z".repeat(pad);
+  const element = (id: string, n: number): JsonValue =>
+    objects ? { f: n, id, n, text } : `${id} ${n} ${text}`;
+  const base = Array.from({ length: size }, (_, i) => element(`e${i}`, 0));
+  const versions = sides.map((changes, side) => {
+    let list = base;
+    for (const [i, { what, at, n }] of changes.entries()) {
+      const place = list.length === 0 ? 0 : at % list.length;
+      const old = list[place];
+      // Some additions have the name of another side's.
+      const fresh = element(n < 2 ? `new ${n}` : `${side}.${i}`, n);
+      if (what === "append" || (what === "edit" && old === undefined)) list = [...list, fresh];
+      else if (what === "insert") list = list.toSpliced(place, 0, fresh);
+      else if (what === "delete") list = list.toSpliced(place, 1);
+      else if (what === "rotate") list = [...list.slice(1), ...list.slice(0, 1)];
+      else
+        list = list.with(place, isObject(old) ? { ...old, [n % 2 === 0 ? "n" : "f"]: n } : fresh);
+    }
+    return { l: list as JsonValue };
+  });
+  return { base: { l: base as JsonValue }, versions, policies: Object.fromEntries(policies) };
 }

@@ -4,11 +4,11 @@ import { parsePointer } from "../../core/json-pointer.js";
 import type { BlameLine } from "../../store/blame.js";
 import { columns } from "./columns.js";
 import { shortId } from "./commit.js";
+import { cutTo, WIDTH } from "./cut.js";
 import { escapeLine } from "./escape.js";
 import type { Paint } from "./paint.js";
 import { inlineJson } from "./value.js";
 
-const WIDTH = 80;
 const AUTHOR_WIDTH = 16;
 const LABEL_WIDTH = 18;
 /** What a value gets even where the other columns are wide. */
@@ -83,19 +83,4 @@ function valueCell(paint: Paint, values: readonly JsonValue[], room: number): st
   const more = ` (+${values.length - 1})`;
   const width = room - more.length;
   return cutTo(inlineJson(first, width), width) + paint.dim(more);
-}
-
-const graphemes = new Intl.Segmenter("und", { granularity: "grapheme" });
-
-/** Cuts a text to a width in columns; wide characters count as the two that they take. */
-function cutTo(text: string, width: number): string {
-  if (stringWidth(text) <= width) return text;
-  let cut = "";
-  let left = width - 3;
-  for (const { segment } of graphemes.segment(text)) {
-    left -= stringWidth(segment);
-    if (left < 0) break;
-    cut += segment;
-  }
-  return `${cut}...`;
 }

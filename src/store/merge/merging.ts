@@ -238,7 +238,10 @@ export class StoredMerge {
       into: shortRefName(stored.into),
       sources: stored.sources,
       author: stored.author,
-      resolved: stored.resolutions.map(({ part, path, how, by }) => ({ part, path, how, by })),
+      resolved: stored.resolutions.map(({ part, path, how, branch, by }) => ({
+        ...{ part, path, how, by },
+        ...(branch === undefined ? {} : { branch }),
+      })),
       date: toCommit(commit).date,
       head: commit.id,
     };

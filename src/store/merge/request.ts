@@ -1,4 +1,5 @@
 import { AgstateError } from "../../core/errors.js";
+import type { ObjectId } from "../../core/ids.js";
 import { quoteForMessage } from "../../core/names.js";
 import type { Policies } from "../../merge/policy.js";
 import type { CustomResolvers } from "../../merge/resolvers.js";
@@ -50,9 +51,9 @@ export async function nameCommits(
   repository: Repository,
   revisions: readonly string[],
 ): Promise<NamedCommit[]> {
-  const named: NamedCommit[] = [];
+  const found: { readonly branch: string; readonly id: ObjectId }[] = [];
   for (const revision of revisions) {
-    const { id, pointer } = await repository.revisions.resolve(revision);
+    const { id, ref, pointer } = await repository.revisions.resolve(revision);
     if (pointer !== null) {
       throw new AgstateError(
         "INVALID_ARGUMENT",
@@ -60,11 +61,10 @@ export async function nameCommits(
         { revision },
       );
     }
-    const ref = await repository.revisions.findRef(revision);
-    const branch = ref === undefined ? revision : shortRefName(ref.name);
-    named.push({ branch, commit: await repository.commits.read(id) });
+    found.push({ branch: ref?.id === id ? shortRefName(ref.name) : revision, id });
   }
-  return named;
+  const commits = await repository.commits.readAll(found.map(({ id }) => id));
+  return found.map(({ branch }, i) => ({ branch, commit: commits[i] as LoadedCommit }));
 }
 
 /**

@@ -181,7 +181,7 @@ export class MergeRun {
     if (mainline === 0 || (request.mainline !== undefined && mainline > parents.length)) {
       throw new AgstateError(
         "INVALID_ARGUMENT",
-        `commit ${commit.id} has ${parents.length} parents; say with mainline from which (1 to ${parents.length}) its change is counted`,
+        `commit ${commit.id} has ${parents.length} parents; say with mainline (--mainline) from which (1 to ${parents.length}) its change is counted`,
         { commit: commit.id, parents: parents.length, mainline: request.mainline ?? null },
       );
     }

@@ -166,6 +166,8 @@ export interface StoredMergeInfo {
     readonly part: MergedPart;
     readonly path: string;
     readonly how: "ours" | "theirs" | "value" | "delete";
+    /** Whose value was taken. */
+    readonly branch?: string;
     readonly by: string;
   }[];
   /** When it was last changed. */
