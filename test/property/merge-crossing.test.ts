@@ -199,4 +199,44 @@ describe.each(BACKENDS)("histories that cross, on %s", (backend) => {
       runs(0.06),
     );
   });
+
+  it("merge the rules themselves by default rules, whatever the rules say", async () => {
+    const { store } = await makeStore(backend);
+    const strategy = fc.constantFrom<Strategy[]>("ours", "theirs", "sum", "max", "append");
+    const change = fc.option(fc.option(strategy, { nil: null }), { nil: undefined });
+    await fc.assert(
+      fc.asyncProperty(strategy, strategy, change, change, async (all, old, mine, its) => {
+        const begin = { "": all, "/*": all, "/*/*": all, "/n": old };
+        const { workflow, names } = await two((id) =>
+          store.createWorkflow(id, { policies: begin }),
+        );
+        const source = await workflow.branch(names[0]);
+        const canonical = await workflow.canonical();
+        const set = async (
+          branch: typeof source,
+          state: JsonValue,
+          to: Strategy | null | undefined,
+        ) => {
+          if (to !== undefined) await branch.setPolicies({ "/n": to });
+          await branch.commit({ state });
+        };
+        await set(source, { a: 1 }, its);
+        await set(canonical, { b: 1 }, mine);
+        const [m, i] = [mine === undefined ? old : mine, its === undefined ? old : its];
+        const { conflicts } = await workflow.preview([names[0]], { policies: { "": "ours" } });
+        const clash = m !== old && i !== old && m !== i;
+        expect(conflicts.map(({ part, path }) => [part, path])).toEqual(
+          clash ? [["policy", "/~1n"]] : [],
+        );
+        if (clash) return;
+        await workflow.merge([names[0]], { policies: { "": "ours" } });
+        const result = m === old ? i : m;
+        const { "/n": _, ...others } = begin;
+        expect(await (await workflow.canonical()).policies()).toEqual(
+          result === null ? others : { ...others, "/n": result },
+        );
+      }),
+      runs(0.05),
+    );
+  });
 });

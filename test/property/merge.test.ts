@@ -294,6 +294,33 @@ function lookIn(value: Maybe, path: readonly string[]): Maybe {
   return at;
 }
 
+describe("what a merge reads", () => {
+  const wide = (own: object) => ({
+    ...Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`key ${i}`, { i }])),
+    ...own,
+  });
+  const log = Array.from({ length: 5000 }, (_, i) => `entry ${i}`);
+  const base = { wide: wide({}), log };
+
+  it("is nothing where both sides are equal, however far they are from the base", async () => {
+    const both = { wide: wide({ "key 7": 0, new: 1 }), log: [...log, "more"] };
+    const { reads } = await engineMerge({ ours: both, sources: [{ base, theirs: both }] });
+    expect(reads).toBe(0);
+  });
+
+  it("is what lies on the way to what differs", async () => {
+    const ours = { wide: wide({ "key 7": 0 }), log: [...log, "ours"] };
+    const theirs = { wide: wide({ "key 4000": 0 }), log: [...log, "theirs"] };
+    const { reads, stored, value } = await engineMerge({ ours, sources: [{ base, theirs }] });
+    expect(value).toEqual({
+      wide: wide({ "key 7": 0, "key 4000": 0 }),
+      log: [...log, "ours", "theirs"],
+    });
+    expect(stored).toBeGreaterThan(1000);
+    expect(reads).toBeLessThan(50);
+  });
+});
+
 describe("merging several sources", () => {
   const keyAt = (n: number) => HOSTILE[n] ?? `k${n}`;
   /** Edits of different members of one object: each source has some that no other touches. */
@@ -510,6 +537,46 @@ describe("merging several sources", () => {
         },
       ),
       runs(0.4),
+    );
+  });
+
+  it("appends each addition once, however the lists repeat themselves or were turned about", async () => {
+    const list = fc.array(fc.nat(3), { maxLength: 8 });
+    const part = fc.record({ keep: fc.boolean(), drop: fc.nat(3), more: list });
+    await fc.assert(
+      fc.asyncProperty(
+        list,
+        part,
+        part,
+        fc.constantFrom(0, 700, 1100),
+        async (drawn, a, b, pad) => {
+          const element = (n: number): JsonValue => (pad === 0 ? n : `${n} ${"w".repeat(pad)}`);
+          const base = drawn.map(element);
+          const [ours, theirs] = [a, b].map(({ keep, drop, more }) => [
+            ...(keep ? base : base.filter((_, i) => i % 4 !== drop)),
+            ...more.map(element),
+          ]) as [JsonValue[], JsonValue[]];
+          fc.pre(!equal(base, ours) && !equal(base, theirs));
+          const { value, contests } = await merged("append", base, [ours, theirs]);
+          const inner = [ours, theirs].filter((side) => !equal(side.slice(0, base.length), base));
+          if (inner.length < 2) expect(contests).toEqual([]);
+          if (contests.length > 0) return;
+          const count = (side: Maybe, x: JsonValue) =>
+            (side as JsonValue[]).filter((y) => equal(x, y)).length;
+          for (const x of [0, 1, 2, 3].map(element)) {
+            const [o, t, was, is] = [ours, theirs, base, value].map((side) => count(side, x)) as [
+              number,
+              number,
+              number,
+              number,
+            ];
+            if (inner.length < 2) expect(is).toBe(o + t - was);
+            // Where both removed the same, that is one removal.
+            else expect(is).toBeGreaterThanOrEqual(Math.max(o, t));
+          }
+        },
+      ),
+      runs(),
     );
   });
 

@@ -70,6 +70,7 @@ export async function engineMerge(input: EngineInput) {
       theirs: stored(theirs),
     });
   }
+  const { reads } = store;
   const plain = async (side: MaybeSide): Promise<Maybe> =>
     side === undefined ? undefined : readValue(reader, side);
   const contests: ModelContest[] = [];
@@ -80,7 +81,13 @@ export async function engineMerge(input: EngineInput) {
     }
     contests.push({ path: contest.path, ours: await plain(contest.ours), claims });
   }
-  return { value: await plain(ours), id: ours?.link?.id, contests };
+  return {
+    value: await plain(ours),
+    id: ours?.link?.id,
+    contests,
+    reads,
+    stored: store.objects.size,
+  };
 }
 
 /** Contests in an order that does not depend on who found them. */

@@ -137,15 +137,12 @@ export class Pair {
     const into = BRANCHES[merging.into] as string;
     const { kind, sources } = plan(target, given);
     const policies = { ...(target.policy as object | undefined), ...merging.call };
-    const options = {
-      into,
-      policies: merging.call as Policies,
-    };
+    const options = { into, policies: merging.call as Policies };
     const expected = expectMerge(target, kind === "merge" ? sources : [], policies, nothing);
     const { contests } = expected;
 
     const seen = await this.workflow.preview(names, options);
-    // The same again, with nothing in any cache.
+    // The same again; on SQLite with nothing in any cache.
     const again = await this.cold.preview(names, options);
     expect(JSON.stringify([again.status, again.conflicts, again.changes])).toBe(
       JSON.stringify([seen.status, seen.conflicts, seen.changes]),
@@ -227,13 +224,16 @@ export class Pair {
     expect(kind).toBe("merge");
     const policies = { ...(target.policy as object | undefined), ...merging.call };
     const now = expectMerge(target, sources, policies, nothing);
-    if (now.ambiguous) return;
+    if (now.ambiguous) return merge.abort();
     // What is in conflict as it was stays resolved; anything else is open.
     const decided = new Set(byHand.map(contestKey));
     const open = now.contests.filter((contest) => !decided.has(contestKey(contest)));
     const settled = settleAll(now.contests, merging.salt);
     const final = expectMerge(target, sources, policies, settled);
-    if (final.contests.length !== now.contests.length) return void this.counts.stuck++;
+    if (final.contests.length !== now.contests.length) {
+      this.counts.stuck++;
+      return merge.abort();
+    }
     expect(tellFound(await merge.conflicts())).toEqual(tellExpected(open));
     if (open.length > 0) {
       const early = await merge.continue();

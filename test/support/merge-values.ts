@@ -264,10 +264,11 @@ export const RESOLVERS: Readonly<Record<string, ModelResolver>> = {
   least: ({ ours, theirs }) => ({
     take: canon(theirs) < canon(ours) ? "theirs" : "ours",
   }),
-  some: ({ base, ours, theirs }) => {
+  some: ({ path, base, ours, theirs }) => {
     const size = JSON.stringify([base ?? null, ours ?? null, theirs ?? null]).length;
     if (size % 3 === 0) return undefined;
-    return size % 3 === 1 ? { delete: true } : { value: { made: size } };
+    // A commit without any state would read as null.
+    return size % 3 === 1 && path.length > 0 ? { delete: true } : { value: { made: size } };
   },
 };
 
