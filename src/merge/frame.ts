@@ -30,3 +30,8 @@ export function childFrame(
     ...sides,
   };
 }
+
+/** Whether the base of a place is known, itself and all below it. */
+export function isBaseKnown({ unknown }: Pick<Frame, "unknown">): boolean {
+  return unknown === undefined || (!unknown.mark && !unknown.marksBelow);
+}

@@ -2,6 +2,7 @@ import type { ObjectId } from "../core/ids.js";
 import { isJsonObject, type JsonValue } from "../core/json.js";
 import { canonicalText } from "../objects/canonical.js";
 import { decodeValue } from "../objects/decode.js";
+import { type AnyDraft, unfold } from "../objects/draft/draft.js";
 import { KeyTable } from "../objects/draft/key-table.js";
 import { type Draft, type DraftContext, LeafDraft, StoredDraft } from "../objects/draft/types.js";
 import type { Link } from "../objects/encode.js";
@@ -61,10 +62,10 @@ export function draftOf(context: DraftContext, side: Side): Draft {
 }
 
 /** The draft of a side for editing. */
-export async function openDraft(context: DraftContext, side: Side): Promise<Draft> {
-  return side.link === undefined
-    ? new LeafDraft(context, side.value)
-    : await context.open(side.link);
+export async function editable(context: DraftContext, side: Side): Promise<AnyDraft> {
+  const draft =
+    side.link === undefined ? new LeafDraft(context, side.value) : await context.open(side.link);
+  return unfold(context, draft);
 }
 
 /** A side's value as a whole. */
@@ -92,6 +93,13 @@ export async function kindOf(reader: ObjectReader, side: Side): Promise<ValueKin
   if (Array.isArray(value)) return "list";
   if (isJsonObject(value)) return "object";
   return typeof value === "string" ? "text" : (typeof value as "number" | "boolean");
+}
+
+/** The kinds of some values; a missing one has none. */
+export async function kindsOf(reader: ObjectReader, ...sides: MaybeSide[]): Promise<ValueKind[]> {
+  const kinds: ValueKind[] = [];
+  for (const side of sides) if (side !== undefined) kinds.push(await kindOf(reader, side));
+  return kinds;
 }
 
 /** An object's members, looked up one by one, without reading the others. */

@@ -1,7 +1,8 @@
 import type { ObjectId } from "../core/ids.js";
+import type { Source } from "./contests.js";
 import { PathMarks } from "./path-marks.js";
 import type { MaybeSide } from "./side.js";
-import type { Source, ThreeWayMerge } from "./three-way.js";
+import type { ThreeWayMerge } from "./three-way.js";
 
 /** A merge base's value; where merged bases disagree, its paths are marked as unknown. */
 export type BaseValue = Pick<Source, "base" | "unknown">;

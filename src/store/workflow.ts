@@ -405,6 +405,9 @@ export class Workflow {
   /**
    * Applies the change that one commit made to a branch (default canonical).
    *
+   * When the commit's branch is merged there later, policies that count equal
+   * changes twice (`sum`, `append`) count the change once more.
+   *
    * @throws AgstateError as `merge`
    */
   async cherryPick(revision: string, options: PickOptions = {}): Promise<PickResult> {

@@ -31,7 +31,7 @@ export class Pair {
     octopus: 0,
     stored: 0,
     skipped: 0,
-    stuck: 0,
+    cascades: 0,
   };
 
   private constructor(
@@ -175,14 +175,21 @@ export class Pair {
       return;
     }
     const settled = settleAll(contests, salt);
-    const final = expectMerge(target, sources, policies, settled);
+    let final = expectMerge(target, sources, policies, settled);
     const known = new Set(contests.map(contestKey));
-    if (!final.contests.every((contest) => known.has(contestKey(contest)))) {
-      // What was settled made a later source conflict anew.
-      this.counts.stuck++;
-      return;
+    const isNew = (contest: Expected["contests"][number]) => !known.has(contestKey(contest));
+    const cascades = final.contests.some(isNew);
+    // What was settled made a later source conflict anew: that is settled as well.
+    while (final.contests.some(isNew)) {
+      const more = settleAll(final.contests.filter(isNew), salt);
+      for (const contest of final.contests) known.add(contestKey(contest));
+      for (const part of ["state", "policy"] as const) {
+        for (const [path, value] of more[part]) settled[part].set(path, value);
+      }
+      final = expectMerge(target, sources, policies, settled);
     }
-    if (contests.length > 0 && (how === "hand" || how === "later")) {
+    if (cascades) this.counts.cascades++;
+    else if (contests.length > 0 && (how === "hand" || how === "later")) {
       return this.byHand(merging, names, given, options, contests);
     }
     const resolve = ({ part, path, kind }: Conflict) =>
@@ -231,7 +238,7 @@ export class Pair {
     const settled = settleAll(now.contests, merging.salt);
     const final = expectMerge(target, sources, policies, settled);
     if (final.contests.length !== now.contests.length) {
-      this.counts.stuck++;
+      this.counts.cascades++;
       return merge.abort();
     }
     expect(tellFound(await merge.conflicts())).toEqual(tellExpected(open));

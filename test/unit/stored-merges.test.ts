@@ -141,6 +141,57 @@ describe.each(BACKENDS)("a stored merge on %s", (backend) => {
     expect(last).toMatchObject({ actor: "person", new: null, reason: "merge: aborted" });
   });
 
+  it("asks again where a resolution makes a later branch conflict", async () => {
+    const { store } = await makeStore(backend);
+    const workflow = await store.createWorkflow("w", {
+      state: {
+        l: [
+          { id: 1, v: 0 },
+          { id: 2, v: 0 },
+        ],
+      },
+      policies: { "/l": "by-id:id" },
+    });
+    const a = await workflow.branch({ agent: "a", branch: "work" });
+    const b = await workflow.branch({ agent: "b", branch: "work" });
+    await (await workflow.canonical()).update([{ op: "delete", path: "/l/0" }]);
+    await a.update(set("/l/0/v", 1));
+    await b.update(set("/l/1/v", 9));
+    const names = ["a/work", "b/work"];
+    // An id that another element has: the list can no longer be merged by id.
+    const twice = { value: { id: 2, v: "again" } };
+    const asked: string[] = [];
+    const result = await workflow.merge(names, {
+      into: "canonical",
+      onConflict: "store",
+      resolve: ({ path, theirs }) => {
+        asked.push(`${path} ${theirs.branch}`);
+        return path === "/l/id=1" ? twice : undefined;
+      },
+    });
+    expect(asked).toEqual(["/l/id=1 agents/a/work", "/l agents/a/work"]);
+    expect(result.conflicts.map(({ path, theirs }) => [path, theirs.branch])).toEqual([
+      ["/l", "agents/a/work"],
+      ["/l", "agents/b/work"],
+    ]);
+    // What the function resolved stays resolved.
+    const kept = await workflow.storedMerge();
+    expect(kept.info.resolved).toMatchObject([{ path: "/l/id=1", how: "value" }]);
+    expect((await kept.conflicts()).map(({ path }) => path)).toEqual(["/l", "/l"]);
+    await kept.abort();
+    await workflow.merge(names, { onConflict: "store" });
+    const stored = await workflow.storedMerge();
+    expect((await stored.conflicts()).map(({ path }) => path)).toEqual(["/l/id=1"]);
+    await stored.resolve("/l/id=1", twice);
+    expect((await stored.conflicts()).map(({ path }) => path)).toEqual(["/l", "/l"]);
+    await stored.resolve("/l", { value: ["settled"] });
+    expect((await stored.continue()).status).toBe("merged");
+    expect(await workflow.stateAt("canonical")).toEqual({ l: ["settled"] });
+    expect((await workflow.mergeRecord("canonical"))?.resolved).toMatchObject([
+      { path: "/l", how: "value" },
+    ]);
+  });
+
   it("also holds a cherry-pick and a revert", async () => {
     const workflow = await disagreement(backend);
     await workflow.merge(["a/work"]);

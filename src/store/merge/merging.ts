@@ -78,7 +78,10 @@ export async function preview(
     conflicts: await openConflicts(run, attempt),
     contributions: await run.contributions(attempt),
     changes,
-    state: async () => (link === undefined ? null : decodeValue(reader, link)),
+    state: async () => {
+      if (link !== undefined) return decodeValue(reader, link);
+      throw new AgstateError("PATH_NOT_FOUND", "the merge would leave no state", { path: "" });
+    },
   };
 }
 
@@ -273,7 +276,12 @@ export class StoredMerge {
   async resolve(
     path: string,
     resolution: Resolution,
-    options: { by?: string; branch?: string; part?: "state" | "policy" } = {},
+    options: {
+      by?: string;
+      branch?: string;
+      part?: "state" | "policy";
+      resolvers?: MergeOptions["resolvers"];
+    } = {},
   ): Promise<void> {
     this.current = await resolveStored(
       this.repository,

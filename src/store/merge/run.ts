@@ -20,7 +20,7 @@ import { ConflictTeller } from "./conflicts.js";
 import { mergeMessage, mergeReason } from "./message.js";
 import { policiesOf } from "./policies.js";
 import { type MergeRequest, type NamedCommit, resolverVersions } from "./request.js";
-import { type Settled, settle } from "./settle.js";
+import { both, type Resolved, type Settled, settle } from "./settle.js";
 import type { Conflict, Contribution, MergeRecord } from "./types.js";
 
 /** A source that takes part, with what its change is counted from. */
@@ -124,32 +124,39 @@ export class MergeRun {
       resolvers: request.resolvers,
       signal: request.signal,
     };
-    const outcome = await mergeCommits(input);
-    const { contests } = outcome;
-    const settled = await this.settle({ ...base, outcome, contests, settled: null });
-    if (settled === null) return { ...base, outcome, contests, settled };
-    // Once more, with what the contested paths are to hold.
-    const again = await mergeCommits({ ...input, settlements: settled.settlements });
-    return { ...base, outcome: again, contests: again.contests, settled };
+    let outcome = await mergeCommits(input);
+    let settled: Settled | null = null;
+    // What a path was settled to may make a later source conflict anew, which is settled as well:
+    // each source may add to what is contested once, and then it is seen whether all is settled.
+    for (let pass = 0; pass <= steps.length; pass++) {
+      const { contests } = outcome;
+      const more = await this.settle({ ...base, outcome, contests, settled });
+      if (more === null) break;
+      settled = settled === null ? more : both(settled, more);
+      outcome = await mergeCommits({ ...input, settlements: settled.settlements });
+    }
+    return { ...base, outcome, contests: outcome.contests, settled };
   }
 
+  /** Settles what is open; null when nothing of it can be. */
   private async settle(attempt: Attempt): Promise<Settled | null> {
     const { repository, request } = this;
-    if (attempt.contests.length === 0) return null;
     if (request.resolve === undefined && request.resolutions.length === 0) return null;
+    const open = this.open(attempt);
+    if (open.length === 0) return null;
     let told: Map<PartContest, readonly Conflict[]> | undefined;
-    const settled = await settle(attempt.contests, {
+    const settled = await settle(open, {
       resolutions: request.resolutions,
       resolve: request.resolve,
       author: request.author,
       branchOf: (source) => (attempt.steps[source] as Step).source.branch,
       conflictsOf: async (contest) => {
-        told ??= new Map((await this.tell(attempt)).map(([c, conflicts]) => [c, conflicts]));
+        told ??= new Map((await this.tell(attempt, open)).map(([c, conflicts]) => [c, conflicts]));
         return told.get(contest) ?? [];
       },
       maxBytes: repository.context.limits.stateMaxBytes,
     });
-    return settled.ids.size === 0 ? null : settled;
+    return settled.resolved.size === 0 ? null : settled;
   }
 
   private async plan(target: LoadedCommit): Promise<Pick<Attempt, "kind" | "steps">> {
@@ -196,7 +203,7 @@ export class MergeRun {
   /** Contests that nothing has settled. */
   open({ contests, settled }: Attempt): readonly PartContest[] {
     if (settled === null) return contests;
-    return contests.filter(({ contest }) => !settled.ids.has(contestId(contest)));
+    return contests.filter(({ contest }) => !settled.resolved.has(contestId(contest)));
   }
 
   /** All contests of an attempt as conflicts, those of one contest together. */
@@ -328,10 +335,17 @@ export class MergeRun {
       policies,
       ...(Object.keys(request.policies).length === 0 ? {} : { callPolicies: request.policies }),
       ...(Object.keys(versions).length === 0 ? {} : { resolvers: versions }),
-      ...(settled === null ? {} : { resolved: settled.resolved }),
+      ...(settled === null ? {} : { resolved: resolvedOf(attempt, settled) }),
     };
     return record as MergeRecord & { readonly [key: string]: never };
   }
+}
+
+/** What was resolved and is still contested, in the order of the contests. */
+function resolvedOf({ contests }: Attempt, { resolved }: Settled): Resolved[] {
+  return contests
+    .map(({ contest }) => resolved.get(contestId(contest)))
+    .filter((each) => each !== undefined);
 }
 
 /** Whether a cherry-pick or revert would leave everything as it is. */

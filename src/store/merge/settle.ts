@@ -1,10 +1,10 @@
 import { AgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
-import { formatPointer } from "../../core/json-pointer.js";
+import { formatPointer, parsePointer } from "../../core/json-pointer.js";
 import { quoteForMessage } from "../../core/names.js";
 import { type Contest, contestId, type Settlement } from "../../merge/contest.js";
-import type { MergedPart, PartContest } from "../../merge/merge-commits.js";
+import { MERGED_PARTS, type MergedPart, type PartContest } from "../../merge/merge-commits.js";
 import { PathMarks } from "../../merge/path-marks.js";
 import { askResolver, type Resolution } from "../../merge/resolvers.js";
 import type { MaybeSide } from "../../merge/side.js";
@@ -24,13 +24,42 @@ export interface StoredResolution {
   readonly by: string;
 }
 
-type Resolved = NonNullable<MergeRecord["resolved"]>[number];
+/** How a conflict was resolved, as it is recorded. */
+export type Resolved = NonNullable<MergeRecord["resolved"]>[number];
 
 /** How contests are settled, and what is recorded of it. */
 export interface Settled {
   readonly settlements: Record<MergedPart, PathMarks<Settlement>>;
-  readonly ids: ReadonlySet<ObjectId>;
-  readonly resolved: readonly Resolved[];
+  /** By the id of the contest. */
+  readonly resolved: ReadonlyMap<ObjectId, Resolved>;
+}
+
+/** What was settled before, and what was settled after that. */
+export function both(before: Settled, after: Settled): Settled {
+  const settlements = { state: new PathMarks<Settlement>(), policy: new PathMarks<Settlement>() };
+  for (const part of MERGED_PARTS) {
+    for (const settled of [before, after]) {
+      for (const [path, side] of settled.settlements[part].entries()) {
+        settlements[part].set(path, side);
+      }
+    }
+  }
+  return { settlements, resolved: new Map([...before.resolved, ...after.resolved]) };
+}
+
+/** What was settled, by hand or by a function, as a stored merge keeps it. */
+export function toStored({ settlements, resolved }: Settled): StoredResolution[] {
+  const stored: StoredResolution[] = [];
+  for (const [conflict, { part, path, how, branch, by }] of resolved) {
+    const settlement = settlements[part].at(parsePointer(path));
+    const side = settlement !== undefined && "side" in settlement ? settlement.side : undefined;
+    stored.push({
+      ...{ part, path, conflict, how, by },
+      ...(branch === undefined ? {} : { branch }),
+      ...(how === "value" ? { value: side?.value as JsonValue } : {}),
+    });
+  }
+  return stored;
 }
 
 export interface SettleOptions {
@@ -58,8 +87,7 @@ export async function settle(
   options: SettleOptions,
 ): Promise<Settled> {
   const settlements = { state: new PathMarks<Settlement>(), policy: new PathMarks<Settlement>() };
-  const ids = new Set<ObjectId>();
-  const resolved: Resolved[] = [];
+  const resolved = new Map<ObjectId, Resolved>();
   for (const found of contests) {
     const { part, contest } = found;
     const id = contestId(contest);
@@ -71,8 +99,7 @@ export async function settle(
       byHand === undefined ? await ask(found, options) : fromStored(byHand, contest, options);
     if (decision === undefined) continue;
     settlements[part].set(contest.path, decision.settlement);
-    ids.add(id);
-    resolved.push({
+    resolved.set(id, {
       part,
       path,
       kinds: [...new Set(contest.claims.map((claim) => claim.kind))],
@@ -81,7 +108,7 @@ export async function settle(
       by: decision.by,
     });
   }
-  return { settlements, ids, resolved };
+  return { settlements, resolved };
 }
 
 function fromStored(

@@ -16,7 +16,7 @@ import { prepareCommit } from "../write-commit.js";
 import { mergeMessage } from "./message.js";
 import { DEFAULT_MAX_ATTEMPTS, type MergeRequest } from "./request.js";
 import { type Attempt, MergeRun } from "./run.js";
-import { type StoredResolution, storedResolution } from "./settle.js";
+import { type StoredResolution, storedResolution, toStored } from "./settle.js";
 import type { MergePolicyOptions, MergeRecord } from "./types.js";
 
 const MERGES = "refs/merges/";
@@ -176,7 +176,8 @@ export async function storeAttempt(
     allowUnrelated: request.allowUnrelated,
     allowOpenIntents: request.allowOpenIntents,
     policies: request.policies,
-    resolutions: request.resolutions,
+    // Also what a function resolved, which is not at hand later.
+    resolutions: attempt.settled === null ? [] : toStored(attempt.settled),
   };
   const name = `merge-${repository.context.randomHex(4)}`;
   await writeStored(repository, {
@@ -203,9 +204,14 @@ export async function resolveStored(
   state: StoredMergeState,
   given: { readonly path: string; readonly part?: string | undefined },
   resolution: Resolution,
-  options: { readonly by?: string | undefined; readonly branch?: string | undefined },
+  options: {
+    readonly by?: string | undefined;
+    readonly branch?: string | undefined;
+    readonly resolvers?: CustomResolvers | undefined;
+  },
 ): Promise<StoredMergeState> {
-  const request = await requestOf(repository, state);
+  const { resolvers } = options;
+  const request = await requestOf(repository, state, resolvers === undefined ? {} : { resolvers });
   const run = new MergeRun(repository, request);
   const attempt = await run.attempt();
   const part = given.part ?? "state";

@@ -99,7 +99,11 @@ export interface MergePreview extends Omit<MergeResult, "commit" | "attempts" | 
   readonly commit: Commit | null;
   /** What would change in the target's state; ours stays where conflicts are open. */
   readonly changes: readonly Change[];
-  /** The state that the merge would give, read when asked for. */
+  /**
+   * The state that the merge would give, read when asked for.
+   *
+   * @throws AgstateError `PATH_NOT_FOUND` when it would leave none
+   */
   state(): Promise<State>;
 }
 
