@@ -13,6 +13,7 @@ const BACKENDS = ["memory", "sqlite", "postgres"];
 const parts = {
   core: "^src/core/",
   port: "^src/storage/port\\.ts$",
+  rows: "^src/storage/rows/",
   ...Object.fromEntries(BACKENDS.map((name) => [name, `^src/storage/${name}/`])),
   decorators: "^src/storage/decorators/",
   objects: "^src/objects/",
@@ -38,7 +39,8 @@ const library = [...spine, ...LAYERS, "decorators", "store"];
 /** What each part may import, besides itself. */
 const mayImport = {
   ...Object.fromEntries(spine.map((part) => [part, below(part)])),
-  ...Object.fromEntries(BACKENDS.map((part) => [part, ["core", "port", "decorators"]])),
+  rows: ["core", "port"],
+  ...Object.fromEntries(BACKENDS.map((part) => [part, ["core", "port", "rows", "decorators"]])),
   decorators: ["core", "port"],
   ...Object.fromEntries(LAYERS.map((part) => [part, spine])),
   store: [...spine, ...LAYERS, ...BACKENDS, "decorators"],

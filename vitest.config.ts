@@ -3,14 +3,43 @@ import { defineConfig } from "vitest/config";
 /** Where to write the numbers of the run as JSON; CI reads them for its last line. */
 const report = process.env.AGSTATE_TEST_REPORT;
 
+/** Tests of PostgreSQL alone; the server is started when one of them is to run. */
+const POSTGRES = "test/**/*.postgres.test.ts";
+
+/** Tests that run on every backend. */
+const EVERYWHERE = [
+  "test/unit/{branch,isolation,merging,operations,revisions,speculate,steps,store,stored-merges,workflow}.test.ts",
+  "test/property/{merge-crossing,merge-histories,store-model}.test.ts",
+  "test/e2e/cases-{merge,refs,text,values}.test.ts",
+  "test/e2e/merge-real-data.test.ts",
+  "test/oracle/merge-export.test.ts",
+];
+
+const shared = { testTimeout: 300_000, hookTimeout: 120_000, pool: "forks" } as const;
+
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    testTimeout: 300_000,
-    hookTimeout: 120_000,
-    pool: "forks",
     // Some tests start a handful of processes of their own.
     maxWorkers: 2,
     reporters: report ? ["default", ["json", { outputFile: report }]] : ["default"],
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: "embedded",
+          include: ["test/**/*.test.ts"],
+          exclude: [POSTGRES],
+        },
+      },
+      {
+        test: {
+          ...shared,
+          name: "postgres",
+          include: [POSTGRES, ...EVERYWHERE],
+          env: { AGSTATE_TEST_BACKENDS: "postgres" },
+          globalSetup: "test/support/postgres-server.ts",
+        },
+      },
+    ],
   },
 });

@@ -35,7 +35,8 @@ export interface OpenStoreOptions {
 
 /**
  * Opens a store: `sqlite:DIRECTORY` (the embedded one; `sqlite:.agstate` is the
- * usual place) or `memory:` (gone with the process).
+ * usual place), `postgres://USER@HOST/DATABASE?schema=NAME` (a schema of a
+ * PostgreSQL database; default `agstate`), or `memory:` (gone with the process).
  *
  * @throws AgstateError `STORE_NOT_FOUND`, `STORE_TOO_NEW`, `STORE_DAMAGED`, `STORE_MISMATCH`, `STORE_READONLY`, `INVALID_ARGUMENT`
  */
@@ -80,10 +81,22 @@ async function openBackend(
       });
       return verifying(storage, verifyObject);
     }
+    case "postgres:":
+    case "postgresql:": {
+      const { openPostgresStorage } = await import("./storage/postgres/open.js");
+      const storage = await openPostgresStorage({
+        ...backend,
+        ...region,
+        url,
+        create: options.create ?? true,
+        busyTimeoutMs: limits.busyTimeoutMs,
+      });
+      return verifying(storage, verifyObject);
+    }
     default:
       throw new AgstateError(
         "INVALID_ARGUMENT",
-        `store ${quoteForMessage(url)} is of no known kind; give sqlite:DIRECTORY or memory:`,
+        `store ${quoteForMessage(url)} is of no known kind; give sqlite:DIRECTORY, postgres://... or memory:`,
         { url },
       );
   }

@@ -12,7 +12,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .description("Version control for the state of AI agents.")
     .version(VERSION, "--version", "show the version")
     .addOption(
-      new Option("--store <url>", "the store: a directory or sqlite:DIRECTORY").env(
+      new Option("--store <url>", "the store: a directory, sqlite:DIRECTORY or postgres://...").env(
         "AGSTATE_STORE",
       ),
     )
@@ -45,7 +45,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     };
 
   program.commandsGroup(STORE);
-  command(program, "init [directory]", "make a store (default: .agstate here)")
+  command(program, "init [store]", "make a store (default: .agstate here)")
     .option("--region <name>", "the region that the store stands in")
     .action(action(() => import("./commands/init.js")));
 

@@ -92,7 +92,8 @@ export class Session {
   }
 }
 
-function toUrl(given: string): string {
+/** The URL of a store that is given as one, or as a directory. */
+export function toUrl(given: string): string {
   if (/^[a-z]+:/.test(given)) return given;
   return `sqlite:${resolve(given)}`;
 }

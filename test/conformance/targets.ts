@@ -3,8 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createMemoryStorage } from "../../src/storage/memory/memory-storage.js";
 import type { BackendOptions, Storage } from "../../src/storage/port.js";
+import { openPostgresStorage } from "../../src/storage/postgres/open.js";
 import { openSqliteStorage } from "../../src/storage/sqlite/open.js";
 import { type ConformanceTarget, digest, randomHex } from "../../src/testing/index.js";
+import { newSchema } from "../support/postgres.js";
 
 const options: BackendOptions = { digest, randomHex, now: Date.now };
 
@@ -32,6 +34,28 @@ export const sqliteTarget: ConformanceTarget = {
       async destroy() {
         for (const storage of opened) await storage.close();
         await rm(path, { recursive: true });
+      },
+    };
+  },
+};
+
+/** A schema of its own for each case, on the server that the tests have. */
+export const postgresTarget: ConformanceTarget = {
+  name: "postgres",
+  async open() {
+    const { url, drop } = newSchema();
+    const opened: Storage[] = [];
+    const open = async (create: boolean) => {
+      const storage = await openPostgresStorage({ ...options, url, create, busyTimeoutMs: 5000 });
+      opened.push(storage);
+      return storage;
+    };
+    return {
+      storage: await open(true),
+      reopen: () => open(false),
+      async destroy() {
+        for (const storage of opened) await storage.close();
+        await drop();
       },
     };
   },

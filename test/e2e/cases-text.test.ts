@@ -130,14 +130,14 @@ describe.each(BACKENDS)("strings and keys in the state, on %s (SER-01)", (backen
     expect((await reader.fsck()).problems).toEqual([]);
   });
 
-  it("has the same id on both backends", async () => {
+  it("has the same id on every backend", async () => {
     const ids = [];
-    for (const one of BACKENDS) {
+    for (const one of ["memory", ...BACKENDS] as const) {
       const { store } = await makeStore(one);
       const workflow = await store.createWorkflow("w", { state: TEXTS });
       ids.push((await workflow.internals.commitAt("canonical")).root.state?.id);
     }
-    expect(ids[0]).toBe(ids[1]);
+    expect(new Set(ids).size).toBe(1);
   });
 });
 

@@ -30,7 +30,7 @@ describe.each(BACKENDS)("merging histories on %s", (backend) => {
         // Opened here and not by the helper, which holds what it opened until the test ends.
         const fresh = await (backend === "memory"
           ? openStore("memory:", options)
-          : openStore(`sqlite:${kept.directory}`, { ...options, create: false }));
+          : openStore(kept.url, { ...options, create: false }));
         try {
           const store = backend === "memory" ? fresh : kept.store;
           const pair = await Pair.begin(store, fresh, `w${created++}`, drawn);

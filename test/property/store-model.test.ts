@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -11,7 +8,7 @@ import {
   type Store,
   type Workflow,
 } from "../../src/index.js";
-import { agstateError, all, BACKENDS, type Backend } from "../support/stores.js";
+import { agstateError, all, BACKENDS, type Backend, newPlace } from "../support/stores.js";
 
 type State = { readonly [key: string]: JsonValue };
 
@@ -327,10 +324,9 @@ const commands = fc.commands(
   { maxCommands: 60, size: "max" },
 );
 
-async function begin(backend: Backend, directory: string): Promise<{ model: Model; real: Real }> {
-  const url = backend === "memory" ? "memory:" : `sqlite:${directory}`;
+async function begin(backend: Backend, url: string): Promise<{ model: Model; real: Real }> {
   const first = await openStore(url);
-  // Two stores on one file; the memory model is of one process and has one.
+  // Two stores on the same data; the memory model is of one process and has one.
   const stores = backend === "memory" ? [first] : [first, await openStore(url)];
   const workflow = await first.createWorkflow("w", { state: { k: 0 } });
   const second = backend === "memory" ? await first.workflow("w") : await stores[1]!.workflow("w");
@@ -353,15 +349,15 @@ async function begin(backend: Backend, directory: string): Promise<{ model: Mode
 describe.each(BACKENDS)("a workflow under random commands, on %s", (backend) => {
   it("does what plain maps do", async () => {
     const property = fc.asyncProperty(commands, async (sequence) => {
-      const directory = mkdtempSync(join(tmpdir(), "agstate-model-"));
-      const { model, real } = await begin(backend, directory);
+      const place = newPlace(backend);
+      const { model, real } = await begin(backend, place.url);
       try {
         await fc.asyncModelRun(() => ({ model, real }), sequence);
         for (const one of model.branches.keys()) await new Look(one, 1).run(model, real);
         expect((await real.workflows[0]!.fsck()).problems).toEqual([]);
       } finally {
         for (const store of real.stores) await store.close();
-        rmSync(directory, { recursive: true, force: true });
+        await place.remove();
       }
     });
     await fc.assert(property, { numRuns: backend === "memory" ? 300 : 60 });

@@ -10,16 +10,42 @@ import {
   type Store,
   type Workflow,
 } from "../../src/index.js";
+import { newSchema } from "./postgres.js";
 
-export const BACKENDS = ["memory", "sqlite"] as const;
-export type Backend = (typeof BACKENDS)[number];
+export type Backend = "memory" | "sqlite" | "postgres";
+
+/** What the same tests run on: the embedded backends, or, in the project that has a server, that. */
+export const BACKENDS = (process.env.AGSTATE_TEST_BACKENDS ?? "memory,sqlite").split(
+  ",",
+) as Backend[];
+
+/** Where a store of a backend may be made, and what removes it. */
+export interface Place {
+  readonly url: string;
+  /** Where its files are; empty where it has none. */
+  readonly directory: string;
+  readonly remove: () => void | Promise<void>;
+}
+
+/** A place that nobody else has. */
+export function newPlace(backend: Backend): Place {
+  if (backend === "memory") return { url: "memory:", directory: "", remove: () => undefined };
+  if (backend === "postgres") {
+    const { url, drop } = newSchema();
+    return { url, directory: "", remove: drop };
+  }
+  const directory = mkdtempSync(join(tmpdir(), "agstate-test-"));
+  const remove = () => rmSync(directory, { recursive: true, force: true });
+  return { url: `sqlite:${directory}`, directory, remove };
+}
 
 /** A store of its own for one test, gone when the test ends. */
 export interface TestStore {
   readonly store: Store;
-  /** Where its files are; empty for the memory model. */
+  readonly url: string;
+  /** Where its files are; empty where it has none. */
   readonly directory: string;
-  /** The same store as a newcomer opens it: on SQLite a second connection with cold caches. */
+  /** The same store as a newcomer opens it: a second connection with cold caches, where data can be shared. */
   another(options?: OpenStoreOptions): Promise<Store>;
 }
 
@@ -28,27 +54,24 @@ export async function makeStore(
   backend: Backend,
   options: OpenStoreOptions = {},
 ): Promise<TestStore> {
+  const { url, directory, remove } = newPlace(backend);
   const opened: Store[] = [];
-  const open = async (url: string, how: OpenStoreOptions) => {
+  const open = async (how: OpenStoreOptions) => {
     const store = await openStore(url, how);
     opened.push(store);
     return store;
   };
-  if (backend === "memory") {
-    onTestFinished(() => closeAll(opened));
-    const store = await open("memory:", options);
-    return { store, directory: "", another: async () => store };
-  }
-  const directory = mkdtempSync(join(tmpdir(), "agstate-test-"));
   onTestFinished(async () => {
     await closeAll(opened);
-    rmSync(directory, { recursive: true, force: true });
+    await remove();
   });
-  const store = await open(`sqlite:${directory}`, options);
+  const store = await open(options);
   return {
     store,
+    url,
     directory,
-    another: (how = {}) => open(`sqlite:${directory}`, { ...options, create: false, ...how }),
+    another: async (how = {}) =>
+      backend === "memory" ? store : open({ ...options, create: false, ...how }),
   };
 }
 

@@ -13,7 +13,7 @@ describe("the version", () => {
 });
 
 describe("opening a store", () => {
-  it.each(["", "memory", "postgres:x", "mysql://x", "/tmp/x", "SQLITE:x", ":memory:"])(
+  it.each(["", "memory", "postgre:x", "mysql://x", "/tmp/x", "SQLITE:x", ":memory:"])(
     "refuses %j, which is of no known kind",
     async (url) => {
       await expect(openStore(url)).rejects.toThrow(agstateError("INVALID_ARGUMENT", { url }));

@@ -1,4 +1,3 @@
-import { AgstateError } from "../../core/errors.js";
 import { type ObjectId, ZERO_ID } from "../../core/ids.js";
 import { type ReflogEntry, reflogEntryText } from "../../core/reflog-entry.js";
 import {
@@ -12,7 +11,8 @@ import {
   type WriteAnswer,
   type WriteBatch,
 } from "../port.js";
-import { packInline, TYPE_NUMBER } from "./inline.js";
+import { checkDistinctRefs } from "../rows/batch.js";
+import { packInline, TYPE_NUMBER } from "../rows/inline.js";
 import { packIds, type RefColumns, rawId, rawOrNull, refOf } from "./rows.js";
 import type { Statements } from "./statements.js";
 import type { WorkflowNumbers } from "./workflow-numbers.js";
@@ -103,15 +103,6 @@ interface Clock {
   readonly now: number;
   /** Rows last seen before this are freshened. */
   readonly stale: number;
-}
-
-function checkDistinctRefs(batch: WriteBatch): void {
-  if (batch.moves.length < 2) return;
-  const refs = batch.moves.map((move) => move.ref);
-  if (new Set(refs).size === refs.length) return;
-  throw new AgstateError("INVALID_ARGUMENT", "a batch moves one ref twice; send two batches", {
-    refs,
-  });
 }
 
 function planMoves(

@@ -1,5 +1,6 @@
 import type { Database } from "better-sqlite3";
 import type { WriteAnswer, WriteBatch } from "../port.js";
+import { sizeOf } from "../rows/batch.js";
 import { applyBatch, type WriteContext } from "./apply-batch.js";
 import { busyError, isBusy, toStoreError } from "./errors.js";
 import { retryPause } from "./retry.js";
@@ -175,11 +176,4 @@ export class GroupWriter {
     this.context.numbers.forget();
     if (this.db.inTransaction) this.context.statements.rollback.run();
   }
-}
-
-function sizeOf(batch: WriteBatch): number {
-  let bytes = 0;
-  for (const { body } of batch.objects) bytes += body.length;
-  for (const { commits } of batch.moves) for (const { body } of commits) bytes += body.length;
-  return bytes;
 }

@@ -14,7 +14,7 @@ import {
   type StoredObject,
   type WorkflowRecord,
 } from "../port.js";
-import { TYPE_NUMBER, typeOf, unpackInline } from "./inline.js";
+import { TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
 
 /** What stands in `objects.kind`. */
 const KIND = { object: 0, tombstone: 1 } as const;

@@ -17,11 +17,11 @@ import type {
   WriteAnswer,
   WriteBatch,
 } from "../port.js";
+import { typeOf, unpackInline } from "../rows/inline.js";
 import { toStoreError } from "./errors.js";
 import { readNear } from "./graph-near.js";
 import { walkGraph } from "./graph-walk.js";
 import type { GroupWriter } from "./group-writer.js";
-import { typeOf, unpackInline } from "./inline.js";
 import { ReflogReader } from "./reflog-reader.js";
 import { retryWhileBusy } from "./retry.js";
 import {

@@ -1,0 +1,294 @@
+-- The one write call: batches of objects, commits and ref moves, each batch judged
+-- alone, all landed by the one statement that calls this.
+--
+-- Locks are taken in one order everywhere: refs by workflow and name, then the rows of
+-- commits and objects by id. The caller gives batches so that, over all of them,
+-- (workflow, ref) rises and comes once. A row of a commit exists only if its move
+-- happened, so a batch that is sent again finds it and has landed; a batch that is still
+-- under way holds the lock of its ref, or the unique entry of the row that it creates.
+--
+-- Values of fixed length come as one string of bytes an argument, 32 bytes an id, 16 an
+-- incarnation; bodies as one string of bytes, cut by their lengths: an array of bytea is
+-- several times slower to send. An id of zeroes stands for none.
+--
+-- Answers a row a batch (move 0): status 0 ok, 1 created, 2 exists, 3 missing; and a row a
+-- move: status 0 moved, 1 landed, 2 conflict, 3 missing, 4 skipped, with the ref's row as it
+-- is then (seq NULL: no row), or the ids that are missing.
+CREATE FUNCTION write_batches(
+  p_workflow uuid,            -- of all batches, where the tables are distributed
+  p_now bigint,
+  p_stale bigint,             -- rows last seen before this are freshened
+  w_batch int[], w_id text[], w_created bigint[], w_class text[], w_region text[],
+  w_retention text[], w_isolation text[],
+  b_workflow uuid[], b_atomic boolean[],
+  m_batch int[], m_ref text[], m_expect int[], m_expect_id bytea, m_expect_seq bigint[],
+  m_target bytea, m_incarnation bytea, m_max_step bigint[], m_time bigint[], m_actor text[],
+  m_reason text[], m_trace text[], m_commits int[],
+  c_id bytea, c_generation bigint[], c_time bigint[], c_parents int[], c_parent_ids bytea,
+  c_external text[], c_inline int[], c_body int[],
+  o_batch int[], o_id bytea, o_type int[], o_encoding int[], o_body int[],
+  p_bodies bytea
+) RETURNS TABLE (
+  r_batch int, r_move int, r_status int, r_id text, r_seq bigint, r_log_hash text,
+  r_incarnation text, r_max_step bigint, r_missing text
+) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  zero constant bytea := decode(repeat('00', 32), 'hex');
+  n_moves constant int := cardinality(m_ref);
+  known uuid[];
+  r record;
+  wf uuid;
+  m int := 1;                 -- the move that comes next
+  m_end int;
+  c int := 1;                 -- the commit that comes next
+  c_at int := 1;              -- where its bodies begin
+  p_at int := 0;              -- how many parents came before
+  -- What judging a batch found, by move.
+  a_status int[];
+  a_missing text[];
+  a_found boolean[];
+  a_head bytea[];
+  a_seq bigint[];
+  a_hash bytea[];
+  a_incarnation bytea[];
+  a_step bigint[];
+  c_first int[];
+  coming bytea[];
+  own bytea[];
+  need bytea;
+  target bytea;
+  head bytea;
+  gone text[];
+  batch_status int;
+  changed boolean;
+  won boolean[] := array_fill(false, ARRAY[greatest(cardinality(b_workflow), 1)]);
+  any_won boolean := false;
+  creates boolean;
+  carries boolean;
+  stored boolean;
+  line text;
+  new_hash bytea;
+  n_inline int;
+  n_rows int;
+  i int;
+  j int;
+  k int;
+BEGIN
+  PERFORM 1 FROM refs
+    JOIN (SELECT b_workflow[x.b] AS w, x.ref FROM unnest(m_batch, m_ref) AS x (b, ref)) AS wanted
+      ON refs.workflow_id = wanted.w AND refs.name = wanted.ref
+    ORDER BY refs.workflow_id, refs.name FOR UPDATE OF refs;
+  SELECT array_agg(w.workflow_id) INTO known FROM workflows AS w WHERE w.workflow_id = ANY (b_workflow);
+
+  FOR b IN 1 .. cardinality(b_workflow) LOOP
+    wf := b_workflow[b];
+    m_end := m;
+    WHILE m_end <= n_moves AND m_batch[m_end] = b LOOP m_end := m_end + 1; END LOOP;
+    batch_status := 0;
+    i := array_position(w_batch, b);
+    IF i IS NOT NULL THEN
+      INSERT INTO workflows (workflow_id, created_at, id, classification, storage_region,
+          retention_policy, isolation)
+        VALUES (wf, w_created[i], w_id[i], w_class[i], w_region[i], w_retention[i], w_isolation[i])
+        ON CONFLICT DO NOTHING;
+      GET DIAGNOSTICS n_rows = ROW_COUNT;
+      batch_status := CASE n_rows WHEN 0 THEN 2 ELSE 1 END;
+    ELSIF known IS NULL OR NOT wf = ANY (known) THEN
+      batch_status := 3;
+    END IF;
+    r_batch := b; r_move := 0; r_status := batch_status;
+    r_id := NULL; r_seq := NULL; r_log_hash := NULL; r_incarnation := NULL; r_max_step := NULL;
+    r_missing := NULL;
+    RETURN NEXT;
+
+    -- Judge all moves before anything is written.
+    a_status := '{}'; a_missing := '{}'; a_found := '{}'; a_head := '{}'; a_seq := '{}';
+    a_hash := '{}'; a_incarnation := '{}'; a_step := '{}'; c_first := '{}'; coming := '{}';
+    k := p_at;
+    j := c;
+    FOR x IN m .. m_end - 1 LOOP
+      i := x - m + 1;
+      c_first[i] := j;
+      SELECT t.id, t.seq, t.log_hash, t.incarnation, t.max_step INTO r
+        FROM refs AS t WHERE t.workflow_id = wf AND t.name = m_ref[x];
+      a_found[i] := FOUND;
+      head := r.id;
+      a_head[i] := head; a_seq[i] := r.seq; a_hash[i] := r.log_hash;
+      a_incarnation[i] := r.incarnation; a_step[i] := r.max_step;
+      target := substring(m_target FROM 32 * x - 31 FOR 32);
+      a_status[i] := 0;
+      a_missing[i] := NULL;
+      IF batch_status > 1 THEN
+        a_status[i] := 4;
+      ELSIF (m_expect[x] = 1 AND head IS NOT NULL)
+        OR (m_expect[x] = 2 AND (head IS NULL OR head <> substring(m_expect_id FROM 32 * x - 31 FOR 32)
+          OR (m_expect_seq[x] IS NOT NULL AND m_expect_seq[x] <> r.seq)))
+        OR (head IS NULL AND target = zero) THEN
+        a_status[i] := 2;
+      END IF;
+      own := '{}';
+      gone := '{}';
+      FOR y IN j .. j + m_commits[x] - 1 LOOP
+        FOR z IN k .. k + c_parents[y] - 1 LOOP
+          need := substring(c_parent_ids FROM 32 * z + 1 FOR 32);
+          IF a_status[i] = 0 AND need IS DISTINCT FROM head AND NOT need = ANY (own)
+            AND NOT need = ANY (coming) AND NOT encode(need, 'hex') = ANY (gone)
+            AND NOT EXISTS (SELECT 1 FROM commits AS t WHERE t.workflow_id = wf AND t.id = need) THEN
+            gone := gone || encode(need, 'hex');
+          END IF;
+        END LOOP;
+        k := k + c_parents[y];
+        own := own || substring(c_id FROM 32 * y - 31 FOR 32);
+      END LOOP;
+      j := j + m_commits[x];
+      IF a_status[i] = 0 AND target <> zero AND target IS DISTINCT FROM head
+        AND NOT target = ANY (own) AND NOT target = ANY (coming)
+        AND NOT encode(target, 'hex') = ANY (gone)
+        AND NOT EXISTS (SELECT 1 FROM commits AS t WHERE t.workflow_id = wf AND t.id = target) THEN
+        gone := gone || encode(target, 'hex');
+      END IF;
+      IF cardinality(gone) > 0 THEN
+        a_status[i] := 3;
+        a_missing[i] := array_to_string(gone, ',');
+      END IF;
+      -- Whether it landed before is asked where it was refused, or has more than one commit;
+      -- of the others the insert tells.
+      IF (a_status[i] IN (2, 3) OR NOT a_found[i] OR m_end - m > 1 OR m_commits[x] > 1)
+        AND batch_status < 2
+        AND target = ANY (own)
+        AND EXISTS (SELECT 1 FROM commits AS t WHERE t.workflow_id = wf AND t.id = target) THEN
+        a_status[i] := 1;
+      END IF;
+      IF a_status[i] = 0 THEN coming := coming || own; END IF;
+    END LOOP;
+    IF b_atomic[b] AND batch_status < 2 THEN
+      IF 1 = ANY (a_status) THEN
+        a_status := array_fill(1, ARRAY[m_end - m]);
+      ELSIF 2 = ANY (a_status) OR 3 = ANY (a_status) THEN
+        FOR x IN 1 .. m_end - m LOOP
+          IF a_status[x] = 0 THEN a_status[x] := 4; END IF;
+        END LOOP;
+      END IF;
+    END IF;
+
+    -- Apply what may happen.
+    changed := false;
+    FOR x IN m .. m_end - 1 LOOP
+      i := x - m + 1;
+      target := substring(m_target FROM 32 * x - 31 FOR 32);
+      stored := false;
+      IF a_status[i] = 0 THEN
+        creates := a_head[i] IS NULL;
+        IF creates THEN a_incarnation[i] := substring(m_incarnation FROM 16 * x - 15 FOR 16); END IF;
+        head := coalesce(a_head[i], zero);
+        line := 'agstate-reflog 1' || E'\nref ' || m_ref[x]
+          || E'\nincarnation ' || encode(a_incarnation[i], 'hex')
+          || E'\nseq ' || (coalesce(a_seq[i], 0) + 1)
+          || E'\nold ' || encode(head, 'hex') || E'\nnew ' || encode(target, 'hex')
+          || E'\nactor ' || m_actor[x] || E'\nreason ' || m_reason[x]
+          || E'\ntime ' || m_time[x] || E'\ntrace ' || m_trace[x]
+          || E'\nprevious ' || encode(coalesce(a_hash[i], zero), 'hex') || E'\n';
+        new_hash := sha256(convert_to(line, 'UTF8'));
+        IF NOT a_found[i] THEN
+          -- Whoever creates the same name at the same time is waited for here.
+          INSERT INTO refs (workflow_id, seq, max_step, name, incarnation, log_hash, id)
+            VALUES (wf, 1, m_max_step[x], m_ref[x], a_incarnation[i], new_hash, nullif(target, zero))
+            ON CONFLICT DO NOTHING;
+          GET DIAGNOSTICS n_rows = ROW_COUNT;
+          IF n_rows = 0 THEN RAISE EXCEPTION SQLSTATE 'AG001' USING MESSAGE = 'a ref was created meanwhile'; END IF;
+        END IF;
+      END IF;
+      FOR y IN c .. c + m_commits[x] - 1 LOOP
+        n_inline := greatest(c_inline[y], 0);
+        IF a_status[i] = 0 THEN
+          carries := m_commits[x] = 1 AND substring(c_id FROM 32 * y - 31 FOR 32) = target
+            AND CASE WHEN c_parents[y] = 0 THEN head = zero
+              ELSE head = substring(c_parent_ids FROM 32 * p_at + 1 FOR 32) END;
+          INSERT INTO commits AS t (workflow_id, generation, time, seen_at, log_seq, log_time, id,
+              parents, log_incarnation, log_previous, log_ref, log_actor, log_reason, log_trace,
+              external_id, inline, body)
+            VALUES (wf, c_generation[y], c_time[y], p_now,
+              CASE WHEN carries THEN coalesce(a_seq[i], 0) + 1 END,
+              CASE WHEN carries THEN m_time[x] END,
+              substring(c_id FROM 32 * y - 31 FOR 32),
+              substring(c_parent_ids FROM 32 * p_at + 1 FOR 32 * c_parents[y]),
+              CASE WHEN carries THEN a_incarnation[i] END,
+              CASE WHEN carries THEN a_hash[i] END,
+              CASE WHEN carries THEN m_ref[x] END,
+              CASE WHEN carries THEN m_actor[x] END,
+              CASE WHEN carries THEN m_reason[x] END,
+              CASE WHEN carries THEN nullif(m_trace[x], '') END,
+              c_external[y],
+              CASE WHEN c_inline[y] >= 0 THEN substring(p_bodies FROM c_at FOR c_inline[y]) END,
+              substring(p_bodies FROM c_at + n_inline FOR c_body[y]))
+            ON CONFLICT (workflow_id, id) DO NOTHING;
+          GET DIAGNOSTICS n_rows = ROW_COUNT;
+          IF n_rows = 1 THEN
+            stored := stored OR carries;
+          ELSIF m_end - m = 1 AND m_commits[x] = 1 THEN
+            a_status[i] := 1;
+          ELSE
+            -- One that is stored already keeps its log entry; a damaged copy is replaced.
+            UPDATE commits AS t SET generation = c_generation[y], time = c_time[y], seen_at = p_now,
+                parents = substring(c_parent_ids FROM 32 * p_at + 1 FOR 32 * c_parents[y]),
+                external_id = c_external[y],
+                inline = CASE WHEN c_inline[y] >= 0 THEN substring(p_bodies FROM c_at FOR c_inline[y]) END,
+                body = substring(p_bodies FROM c_at + n_inline FOR c_body[y])
+              WHERE t.workflow_id = wf AND t.id = substring(c_id FROM 32 * y - 31 FOR 32)
+                AND (t.seen_at < p_stale OR t.body <> substring(p_bodies FROM c_at + n_inline FOR c_body[y]));
+          END IF;
+        END IF;
+        c_at := c_at + n_inline + c_body[y];
+        p_at := p_at + c_parents[y];
+      END LOOP;
+      c := c + m_commits[x];
+      IF a_status[i] = 0 THEN
+        changed := true;
+        IF a_found[i] THEN
+          UPDATE refs AS t SET id = nullif(target, zero), seq = a_seq[i] + 1,
+              max_step = greatest(t.max_step, m_max_step[x]), incarnation = a_incarnation[i],
+              log_hash = new_hash
+            WHERE t.workflow_id = wf AND t.name = m_ref[x];
+        END IF;
+        IF NOT stored THEN
+          INSERT INTO reflog (workflow_id, seq, time, ref, incarnation, old, new, previous, actor,
+              reason, trace)
+            VALUES (wf, coalesce(a_seq[i], 0) + 1, m_time[x], m_ref[x], a_incarnation[i],
+              nullif(head, zero), nullif(target, zero), a_hash[i], m_actor[x], m_reason[x], m_trace[x]);
+        END IF;
+        a_found[i] := true;
+        a_head[i] := nullif(target, zero);
+        a_seq[i] := coalesce(a_seq[i], 0) + 1;
+        a_hash[i] := new_hash;
+        a_step[i] := greatest(coalesce(a_step[i], 0), m_max_step[x]);
+      END IF;
+      r_batch := b; r_move := x; r_status := a_status[i];
+      r_id := encode(a_head[i], 'hex'); r_seq := a_seq[i]; r_log_hash := encode(a_hash[i], 'hex');
+      r_incarnation := encode(a_incarnation[i], 'hex'); r_max_step := a_step[i];
+      r_missing := a_missing[i];
+      RETURN NEXT;
+    END LOOP;
+    won[b] := changed;
+    any_won := any_won OR changed;
+    m := m_end;
+  END LOOP;
+
+  IF any_won AND cardinality(o_batch) > 0 THEN
+    INSERT INTO objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
+      SELECT DISTINCT ON (s.w, s.id) s.w, p_now, s.type, 0, s.encoding, s.id, s.body
+        FROM (
+          SELECT b_workflow[o.b] AS w, o.type, o.encoding,
+              substring(o_id FROM 32 * o.n::int - 31 FOR 32) AS id,
+              substring(p_bodies FROM c_at + (sum(o.len) OVER (ORDER BY o.n) - o.len)::int FOR o.len) AS body,
+              o.b
+            FROM unnest(o_batch, o_type, o_encoding, o_body) WITH ORDINALITY AS o (b, type, encoding, len, n)
+        ) AS s
+        WHERE won[s.b]
+        ORDER BY s.w, s.id
+      ON CONFLICT (workflow_id, id) DO UPDATE SET type = excluded.type, kind = 0,
+        encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
+      WHERE t.seen_at < p_stale OR t.kind <> 0 OR t.type <> excluded.type
+        OR t.encoding <> excluded.encoding OR t.body <> excluded.body;
+  END IF;
+END
+$$;

@@ -1,0 +1,130 @@
+import type { BackendOptions, WriteAnswer, WriteBatch } from "../port.js";
+import { checkDistinctRefs, sizeOf } from "../rows/batch.js";
+import type { Connection } from "./connection.js";
+import type { WorkflowKeys } from "./workflow-keys.js";
+import { type AnswerRow, decodeAnswers, encodeBatches, writeStatement } from "./write-call.js";
+
+/** The bytes after which a group takes no further member. */
+const GROUP_MAX_BYTES = 16 * 1024 * 1024;
+const GROUP_MAX_MEMBERS = 512;
+
+interface Member {
+  readonly batch: WriteBatch;
+  readonly resolve: (answer: WriteAnswer) => void;
+  readonly reject: (error: unknown) => void;
+  readonly bytes: number;
+  /** Its group failed: it is sent again in a call of its own. */
+  alone: boolean;
+}
+
+/** What a group writer needs. */
+export interface WriteContext {
+  readonly connection: Connection;
+  readonly keys: WorkflowKeys;
+  readonly options: BackendOptions;
+  /** Quoted. */
+  readonly schema: string;
+  /** Rows seen less than half of this ago are not freshened. */
+  readonly graceMs: number;
+}
+
+/**
+ * Lands batches in groups: what arrives while a write is under way goes out
+ * together in the next, one statement and one transaction, each member judged
+ * alone.
+ *
+ * A group moves a ref once at most; a batch for a ref that is in the group
+ * already waits for the next, as do those behind it for the same ref. When a call
+ * fails, each member is sent again alone, so that only the one at fault fails.
+ * The same batch is sent when an answer was lost: it tells whether it has landed.
+ */
+export class GroupWriter {
+  private queue: Member[] = [];
+  private underWay = false;
+  private whenIdle: (() => void)[] = [];
+  private readonly statement: string;
+
+  constructor(private readonly context: WriteContext) {
+    this.statement = writeStatement(context.schema);
+  }
+
+  write(batch: WriteBatch): Promise<WriteAnswer> {
+    checkDistinctRefs(batch);
+    return new Promise((resolve, reject) => {
+      this.queue.push({ batch, resolve, reject, bytes: sizeOf(batch), alone: false });
+      if (!this.underWay) {
+        this.underWay = true;
+        // What the same turn of the event loop brings goes together.
+        queueMicrotask(() => void this.run());
+      }
+    });
+  }
+
+  /** Resolves when nothing is queued any more. */
+  async drain(): Promise<void> {
+    if (!this.underWay) return;
+    await new Promise<void>((resolve) => {
+      this.whenIdle.push(resolve);
+    });
+  }
+
+  private async run(): Promise<void> {
+    while (this.queue.length > 0) await this.land(this.takeGroup());
+    this.underWay = false;
+    for (const tell of this.whenIdle.splice(0)) tell();
+  }
+
+  private takeGroup(): Member[] {
+    const group: Member[] = [];
+    const later: Member[] = [];
+    const taken = new Set<string>();
+    let bytes = 0;
+    for (const member of this.queue) {
+      const { workflow, create, moves } = member.batch;
+      const names = moves.map((move) => `${workflow}\0${move.ref}`);
+      // Creations of one workflow come one after another.
+      if (create !== undefined) names.push(`${create.id}\0`);
+      const fits =
+        group.length === 0 ||
+        (!member.alone &&
+          group[0]?.alone !== true &&
+          group.length < GROUP_MAX_MEMBERS &&
+          bytes + member.bytes <= GROUP_MAX_BYTES &&
+          !names.some((name) => taken.has(name)));
+      // Also of what has to wait: what is behind it for the same ref must not overtake it.
+      for (const name of names) taken.add(name);
+      if (fits) {
+        group.push(member);
+        bytes += member.bytes;
+      } else later.push(member);
+    }
+    this.queue = later;
+    return group;
+  }
+
+  private async land(group: readonly Member[]): Promise<void> {
+    const { connection, keys, options, graceMs } = this.context;
+    const batches = group.map(({ batch }) => batch);
+    const now = Math.floor(options.now() / 1000);
+    let answers: WriteAnswer[];
+    try {
+      const values = encodeBatches(batches, keys, now, now - Math.floor(graceMs / 2000));
+      const rows = await connection.query<AnswerRow & Record<string, unknown>>(
+        this.statement,
+        values,
+      );
+      answers = decodeAnswers(batches, rows);
+    } catch (error) {
+      if (group.length === 1) {
+        group[0]?.reject(error);
+        return;
+      }
+      for (const member of group) member.alone = true;
+      this.queue.unshift(...group);
+      return;
+    }
+    group.forEach((member, i) => {
+      member.resolve(answers[i] as WriteAnswer);
+    });
+  }
+}

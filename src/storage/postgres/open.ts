@@ -1,0 +1,89 @@
+import { AgstateError } from "../../core/errors.js";
+import { closedGuard } from "../decorators/closed-guard.js";
+import type { BackendOptions, Storage } from "../port.js";
+import { Connection } from "./connection.js";
+import { GroupWriter } from "./group-writer.js";
+import { applied, checkVersion, isUpToDate, migrate } from "./migrate.js";
+import { PostgresStorage } from "./postgres-storage.js";
+import { queries } from "./queries.js";
+import { quoteIdentifier } from "./schema.js";
+import { parseTarget } from "./target.js";
+import { WorkflowKeys } from "./workflow-keys.js";
+
+/** How long an unreferenced object is kept: freshening works with half of it. */
+const GRACE_MS = 14 * 24 * 60 * 60 * 1000;
+const STATEMENT_TIMEOUT_MS = 60_000;
+
+export interface PostgresOptions extends BackendOptions {
+  readonly url: string;
+  /** Makes the schema when it does not exist, and brings an older one up to date. */
+  readonly create: boolean;
+  readonly region?: string | undefined;
+  /** How long a call goes on trying while the server is away, in milliseconds. */
+  readonly busyTimeoutMs: number;
+}
+
+/**
+ * Opens a store in a schema of a PostgreSQL database.
+ *
+ * @throws AgstateError `INVALID_ARGUMENT`, `STORE_NOT_FOUND`, `STORE_TOO_NEW`, `STORE_MISMATCH`, `STORE_UNAVAILABLE`
+ */
+export async function openPostgresStorage(options: PostgresOptions): Promise<Storage> {
+  const target = parseTarget(options.url);
+  const connection = new Connection({
+    target,
+    retryForMs: options.busyTimeoutMs,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  try {
+    await prepare(connection, target.schema, options);
+    const schema = quoteIdentifier(target.schema);
+    const keys = new WorkflowKeys(options.digest);
+    const writer = new GroupWriter({ connection, keys, options, schema, graceMs: GRACE_MS });
+    const parts = { connection, queries: queries(schema), keys, writer };
+    const storage = new PostgresStorage(parts);
+    await checkRegion(storage, options.region);
+    return closedGuard(storage);
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+}
+
+async function prepare(
+  connection: Connection,
+  schema: string,
+  options: PostgresOptions,
+): Promise<void> {
+  // Cheap, and without a lock, for all who find everything done.
+  const client = await connection.own();
+  let done: string[];
+  try {
+    done = await applied(client, schema);
+  } finally {
+    client.release();
+  }
+  checkVersion(done, schema);
+  if (isUpToDate(done)) return;
+  if (!options.create) {
+    throw new AgstateError(
+      "STORE_NOT_FOUND",
+      done.length === 0
+        ? `there is no store at ${connection.location}; make one with agstate init`
+        : `the store at ${connection.location} is of an older version; bring it up to date with agstate migrate`,
+      { location: connection.location, schema },
+    );
+  }
+  await migrate(connection, schema, options, options.region ?? null);
+}
+
+async function checkRegion(storage: Storage, wanted: string | undefined): Promise<void> {
+  if (wanted === undefined) return;
+  const { region, location } = await storage.describe();
+  if (region === wanted) return;
+  throw new AgstateError(
+    "STORE_MISMATCH",
+    `the store at ${location} stands in region ${region ?? "(none)"}, not ${wanted}`,
+    { location, region, wanted },
+  );
+}

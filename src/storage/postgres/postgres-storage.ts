@@ -1,0 +1,261 @@
+import { OBJECT_ID_HEX_LENGTH, type ObjectId, ZERO_ID } from "../../core/ids.js";
+import type {
+  CommitRecord,
+  GraphNode,
+  RefPattern,
+  RefRow,
+  ScanPage,
+  Storage,
+  StoreDescription,
+  StoredObject,
+  StoredReflogEntry,
+  StructureProblem,
+  Usage,
+  WorkflowRecord,
+  WriteAnswer,
+  WriteBatch,
+} from "../port.js";
+import { typeOf, unpackInline } from "../rows/inline.js";
+import type { Connection } from "./connection.js";
+import type { GroupWriter } from "./group-writer.js";
+import type { Queries } from "./queries.js";
+import {
+  type CommitColumns,
+  commitOf,
+  graphOf,
+  knownObject,
+  type ObjectColumns,
+  objectOf,
+  type RefColumns,
+  refOf,
+  type WorkflowColumns,
+  workflowOf,
+} from "./rows.js";
+import { SCHEMA_VERSION } from "./schema.js";
+import type { WorkflowKeys } from "./workflow-keys.js";
+
+/** What {@link PostgresStorage} is made of. */
+export interface PostgresParts {
+  readonly connection: Connection;
+  readonly queries: Queries;
+  readonly keys: WorkflowKeys;
+  readonly writer: GroupWriter;
+}
+
+/** How many ids, or rows with bodies, one statement reads. */
+const PAGE = 5000;
+
+/** The storage port over a PostgreSQL server; every call is one statement, or one a page. */
+export class PostgresStorage implements Storage {
+  constructor(private readonly parts: PostgresParts) {}
+
+  write(batch: WriteBatch): Promise<WriteAnswer> {
+    return this.parts.writer.write(batch);
+  }
+
+  async readObjects(w: string, ids: readonly ObjectId[]): Promise<(StoredObject | undefined)[]> {
+    const found = new Map<string, StoredObject>();
+    for (const page of pages(ids)) {
+      const rows = await this.rows<ObjectColumns>("objects", w, rawIds(page));
+      for (const row of rows) found.set(row.id, objectOf(knownObject(row)));
+    }
+    return ids.map((id) => found.get(id));
+  }
+
+  async readCommits(w: string, ids: readonly ObjectId[]): Promise<(CommitRecord | undefined)[]> {
+    const found = new Map<string, CommitRecord>();
+    for (const page of pages(ids)) {
+      const rows = await this.rows<CommitColumns>("commits", w, rawIds(page));
+      for (const row of rows) found.set(row.id, commitOf(row));
+    }
+    return ids.map((id) => found.get(id));
+  }
+
+  async readRefs(w: string, pattern: RefPattern): Promise<RefRow[]> {
+    const rows =
+      "names" in pattern
+        ? await this.rows<RefColumns>("refsByName", w, [...pattern.names])
+        : await this.rows<RefColumns>("refsFrom", w, pattern.prefix, pattern.deleted === true);
+    return rows.map(refOf);
+  }
+
+  async readReflog(
+    w: string,
+    ref: string,
+    { limit, fromSeq = Number.MAX_SAFE_INTEGER }: { limit: number; fromSeq?: number },
+  ): Promise<StoredReflogEntry[]> {
+    const most = Math.max(0, Math.min(limit, Number.MAX_SAFE_INTEGER));
+    const rows = await this.rows<ReflogColumns>("reflog", w, ref, fromSeq, most);
+    return rows.map((row) => ({
+      ref,
+      seq: Number(row.seq),
+      hash: row.hash as ObjectId,
+      incarnation: row.incarnation,
+      old: (row.old ?? ZERO_ID) as ObjectId,
+      new: (row.new ?? ZERO_ID) as ObjectId,
+      actor: row.actor,
+      reason: row.reason,
+      time: Number(row.time),
+      trace: row.trace,
+      previous: (row.previous ?? ZERO_ID) as ObjectId,
+    }));
+  }
+
+  async readGraph(w: string, ids: readonly ObjectId[], limit: number): Promise<GraphNode[]> {
+    const [row] = await this.rows<{ nodes: Buffer | null }>("graph", w, rawIds(ids), limit);
+    return graphOf(row?.nodes ?? null);
+  }
+
+  async findIds(w: string, prefix: string, limit: number) {
+    if (!/^[0-9a-f]{0,64}$/.test(prefix)) return [];
+    const from = rawId(prefix.padEnd(OBJECT_ID_HEX_LENGTH, "0"));
+    const to = rawId(prefix.padEnd(OBJECT_ID_HEX_LENGTH, "f"));
+    const commits = await this.rows<{ id: ObjectId }>("commitIds", w, from, to, limit);
+    const left = limit - commits.length;
+    const objects =
+      left <= 0
+        ? []
+        : await this.rows<{ id: ObjectId; type: number }>("objectIds", w, from, to, left);
+    return [
+      ...commits.map(({ id }) => ({ id, type: "commit" as const })),
+      ...objects.map(({ id, type }) => ({ id, type: typeOf(type) })),
+    ];
+  }
+
+  async findExternal(w: string, externalId: string): Promise<ObjectId[]> {
+    const rows = await this.rows<{ id: ObjectId }>("external", w, externalId);
+    return rows.map(({ id }) => id);
+  }
+
+  async readWorkflows({
+    after,
+    limit,
+  }: {
+    after?: string;
+    limit: number;
+  }): Promise<WorkflowRecord[]> {
+    const { connection, queries } = this.parts;
+    const rows = await connection.query<Columns<WorkflowColumns>>(queries.workflows, [
+      after ?? null,
+      limit,
+    ]);
+    return rows.map(workflowOf);
+  }
+
+  async readWorkflow(id: string): Promise<WorkflowRecord | undefined> {
+    const [row] = await this.rows<WorkflowColumns>("workflow", id, id);
+    return row && workflowOf(row);
+  }
+
+  scanObjects(w: string, after: string | null, limit: number): Promise<ScanPage<StoredObject>> {
+    return this.scan<ObjectColumns, StoredObject>(w, after, limit, "objectsAfter", objectOf);
+  }
+
+  scanCommits(w: string, after: string | null, limit: number): Promise<ScanPage<CommitRecord>> {
+    return this.scan<CommitColumns, CommitRecord>(w, after, limit, "commitsAfter", (row) =>
+      commitOf(row, true),
+    );
+  }
+
+  /** The server keeps watch over its own files (data checksums, amcheck). */
+  async checkStructure(): Promise<StructureProblem[]> {
+    return [];
+  }
+
+  async usage(w: string): Promise<Usage> {
+    const [sums] = await this.rows<{
+      commits: string;
+      commit_bytes: string;
+      objects: string;
+      object_bytes: string;
+    }>("usage", w);
+    const usage = {
+      commits: Number(sums?.commits ?? 0),
+      objects: Number(sums?.objects ?? 0),
+      bytes: Number(sums?.commit_bytes ?? 0) + Number(sums?.object_bytes ?? 0),
+    };
+    for (let after = ""; ; ) {
+      const rows = await this.rows<{ id: string; inline: Buffer }>(
+        "inlines",
+        w,
+        rawId(after),
+        PAGE,
+      );
+      for (const { id, inline } of rows) {
+        for (const { body } of unpackInline(inline, id)) {
+          usage.objects++;
+          usage.bytes += body.length;
+        }
+      }
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < PAGE) return usage;
+      after = last.id;
+    }
+  }
+
+  async describe(): Promise<StoreDescription> {
+    const { connection, queries } = this.parts;
+    const rows = await connection.query<{ key: string; value: string | null }>(queries.meta);
+    const meta = new Map(rows.map(({ key, value }) => [key, value]));
+    return {
+      backend: "postgres",
+      location: connection.location,
+      schemaVersion: SCHEMA_VERSION,
+      storeId: meta.get("store_id") ?? "",
+      region: meta.get("region") ?? null,
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.parts.writer.drain();
+    await this.parts.connection.close();
+  }
+
+  /** Runs a statement whose first parameter is the workflow's key. */
+  private rows<Row>(name: keyof Queries, w: string, ...values: unknown[]): Promise<Columns<Row>[]> {
+    const { connection, queries, keys } = this.parts;
+    return connection.query<Columns<Row>>(queries[name], [keys.of(w), ...values]);
+  }
+
+  private async scan<Row, Out extends { readonly id: ObjectId }>(
+    w: string,
+    after: string | null,
+    limit: number,
+    name: "objectsAfter" | "commitsAfter",
+    decode: (row: Row) => Out,
+  ): Promise<ScanPage<Out>> {
+    const size = Math.max(1, limit);
+    const found = await this.rows<Row>(name, w, rawId(after ?? ""), size + 1);
+    const rows = found.slice(0, size).map(decode);
+    return { rows, next: found.length > size ? (rows.at(-1)?.id ?? null) : null };
+  }
+}
+
+type Columns<Row> = Row & Record<string, unknown>;
+
+interface ReflogColumns {
+  readonly seq: string;
+  readonly hash: string;
+  readonly incarnation: string;
+  readonly old: string | null;
+  readonly new: string | null;
+  readonly actor: string;
+  readonly reason: string;
+  readonly time: string;
+  readonly trace: string;
+  readonly previous: string | null;
+}
+
+function rawId(id: string): Buffer {
+  return Buffer.from(id, "hex");
+}
+
+function rawIds(ids: readonly ObjectId[]): Buffer {
+  return Buffer.from(ids.join(""), "hex");
+}
+
+/** Each id once, in pages. */
+function* pages(ids: readonly ObjectId[]): Generator<ObjectId[]> {
+  const distinct = [...new Set(ids)];
+  for (let at = 0; at < distinct.length; at += PAGE) yield distinct.slice(at, at + PAGE);
+}

@@ -1,0 +1,76 @@
+/** Ids that come as one string of bytes, as a table `wanted (id, n)` in their order. */
+const WANTED = `(SELECT substring($2::bytea FROM 32 * i + 1 FOR 32) AS id, i AS n
+    FROM generate_series(0, length($2::bytea) / 32 - 1) AS i) AS wanted`;
+
+const OBJECT = "t.type, t.kind, t.encoding, encode(t.id, 'hex') AS id, t.body";
+const COMMIT = `encode(t.id, 'hex') AS id, encode(t.parents, 'hex') AS parents, t.generation,
+  t.time, t.external_id, t.inline, t.body`;
+const REF = `t.name, encode(t.id, 'hex') AS id, t.seq, t.max_step,
+  encode(t.incarnation, 'hex') AS incarnation, encode(t.log_hash, 'hex') AS log_hash`;
+const WORKFLOW =
+  "t.id, t.classification, t.storage_region, t.retention_policy, t.isolation, t.created_at";
+
+/** All statements that read, for a schema whose name is quoted; none of them needs a session. */
+export function queries(s: string) {
+  return {
+    objects: `SELECT ${OBJECT} FROM ${WANTED}
+      JOIN ${s}.objects AS t ON t.workflow_id = $1 AND t.id = wanted.id`,
+    commits: `SELECT ${COMMIT} FROM ${WANTED}
+      JOIN ${s}.commits AS t ON t.workflow_id = $1 AND t.id = wanted.id`,
+    graph: `SELECT ${s}.read_graph($1, $2, $3) AS nodes`,
+
+    refsByName: `SELECT ${REF} FROM ${s}.refs AS t
+      WHERE t.workflow_id = $1 AND t.name = ANY ($2::text[]) ORDER BY t.name`,
+    // No name holds a character above U+10FFFF's first byte in UTF-8, F4.
+    refsFrom: `SELECT ${REF} FROM ${s}.refs AS t
+      WHERE t.workflow_id = $1 AND t.name >= $2 AND starts_with(t.name, $2)
+        AND ($3 OR t.id IS NOT NULL) ORDER BY t.name`,
+
+    // From the newest entry back: a row of reflog, or columns of the commit that the entry moved to.
+    reflog: `WITH RECURSIVE head AS (
+        SELECT t.seq, t.id AS new, t.log_hash AS hash FROM ${s}.refs AS t
+          WHERE t.workflow_id = $1 AND t.name = $2
+      ), entries AS (
+        SELECT e.* FROM head AS h
+          CROSS JOIN LATERAL ${s}.reflog_entry($1, $2, h.seq, h.new, h.hash) AS e
+        UNION ALL
+        SELECT e.* FROM entries AS p
+          CROSS JOIN LATERAL ${s}.reflog_entry($1, $2, p.seq - 1, p.old, p.previous) AS e
+          WHERE p.seq > 1
+      )
+      SELECT seq, encode(hash, 'hex') AS hash, encode(incarnation, 'hex') AS incarnation,
+          encode(old, 'hex') AS old, encode(new, 'hex') AS new, actor, reason, time, trace,
+          encode(previous, 'hex') AS previous
+        FROM entries WHERE seq <= $3 LIMIT $4`,
+
+    commitIds: `SELECT encode(t.id, 'hex') AS id FROM ${s}.commits AS t
+      WHERE t.workflow_id = $1 AND t.id BETWEEN $2 AND $3 ORDER BY t.id LIMIT $4`,
+    objectIds: `SELECT t.type, encode(t.id, 'hex') AS id FROM ${s}.objects AS t
+      WHERE t.workflow_id = $1 AND t.id BETWEEN $2 AND $3 ORDER BY t.id LIMIT $4`,
+    external: `SELECT encode(t.id, 'hex') AS id FROM ${s}.commits AS t
+      WHERE t.workflow_id = $1 AND t.external_id = $2 ORDER BY t.generation, t.time, t.id`,
+
+    workflow: `SELECT ${WORKFLOW} FROM ${s}.workflows AS t WHERE t.workflow_id = $1 AND t.id = $2`,
+    workflows: `SELECT ${WORKFLOW} FROM ${s}.workflows AS t
+      WHERE $1::text IS NULL OR t.id > $1 ORDER BY t.id LIMIT $2`,
+
+    objectsAfter: `SELECT ${OBJECT} FROM ${s}.objects AS t
+      WHERE t.workflow_id = $1 AND t.id > $2 ORDER BY t.id LIMIT $3`,
+    commitsAfter: `SELECT ${COMMIT} FROM ${s}.commits AS t
+      WHERE t.workflow_id = $1 AND t.id > $2 ORDER BY t.id LIMIT $3`,
+
+    usage: `SELECT
+        (SELECT count(*) FROM ${s}.commits AS t WHERE t.workflow_id = $1) AS commits,
+        (SELECT coalesce(sum(length(t.body)), 0) FROM ${s}.commits AS t
+          WHERE t.workflow_id = $1) AS commit_bytes,
+        (SELECT count(*) FROM ${s}.objects AS t WHERE t.workflow_id = $1 AND t.kind = 0) AS objects,
+        (SELECT coalesce(sum(length(t.body)), 0) FROM ${s}.objects AS t
+          WHERE t.workflow_id = $1 AND t.kind = 0) AS object_bytes`,
+    inlines: `SELECT encode(t.id, 'hex') AS id, t.inline FROM ${s}.commits AS t
+      WHERE t.workflow_id = $1 AND t.inline IS NOT NULL AND t.id > $2 ORDER BY t.id LIMIT $3`,
+
+    meta: `SELECT t.key, t.value FROM ${s}.meta AS t`,
+  };
+}
+
+export type Queries = ReturnType<typeof queries>;

@@ -1,0 +1,226 @@
+import { type ObjectId, ZERO_ID } from "../../core/ids.js";
+import type {
+  Expectation,
+  MoveAnswer,
+  ObjectRecord,
+  RefRow,
+  WriteAnswer,
+  WriteBatch,
+} from "../port.js";
+import { ENCODING } from "../port.js";
+import { packInline, TYPE_NUMBER } from "../rows/inline.js";
+import type { WorkflowKeys } from "./workflow-keys.js";
+
+/** A row of the answer of `write_batches`. */
+export interface AnswerRow {
+  readonly r_batch: number;
+  /** 0 in the row about the batch as a whole. */
+  readonly r_move: number;
+  readonly r_status: number;
+  readonly r_id: string | null;
+  readonly r_seq: string | null;
+  readonly r_log_hash: string | null;
+  readonly r_incarnation: string | null;
+  readonly r_max_step: string | null;
+  readonly r_missing: string | null;
+}
+
+/** How many parameters `write_batches` takes. */
+const PARAMETERS = 39;
+
+export function writeStatement(schema: string): string {
+  const parameters = Array.from({ length: PARAMETERS }, (_, i) => `$${i + 1}`).join(", ");
+  return `SELECT * FROM ${schema}.write_batches(${parameters})`;
+}
+
+const EXPECT: Readonly<Record<Expectation["kind"], number>> = { any: 0, absent: 1, id: 2 };
+
+/**
+ * Packs batches as the arguments of `write_batches`.
+ *
+ * @param now seconds
+ * @param stale rows last seen before this are freshened; seconds
+ */
+export function encodeBatches(
+  batches: readonly WriteBatch[],
+  keys: WorkflowKeys,
+  now: number,
+  stale: number,
+): unknown[] {
+  const create = { batch: [] as number[], rows: [] as NonNullable<WriteBatch["create"]>[] };
+  const workflows: string[] = [];
+  const atomic: boolean[] = [];
+  const moves = {
+    batch: [] as number[],
+    ref: [] as string[],
+    expect: [] as number[],
+    expectId: [] as string[],
+    expectSeq: [] as (number | null)[],
+    target: [] as string[],
+    incarnation: [] as string[],
+    maxStep: [] as number[],
+    time: [] as number[],
+    actor: [] as string[],
+    reason: [] as string[],
+    trace: [] as string[],
+    commits: [] as number[],
+  };
+  const commits = {
+    id: [] as string[],
+    generation: [] as number[],
+    time: [] as number[],
+    parents: [] as number[],
+    parentIds: [] as string[],
+    external: [] as (string | null)[],
+    inline: [] as number[],
+    body: [] as number[],
+  };
+  const objects = {
+    batch: [] as number[],
+    id: [] as string[],
+    type: [] as number[],
+    encoding: [] as number[],
+    body: [] as number[],
+  };
+  const bodies: Uint8Array[] = [];
+  const objectBodies: Uint8Array[] = [];
+  batches.forEach((batch, i) => {
+    const number = i + 1;
+    workflows.push(keys.of(batch.workflow));
+    atomic.push(batch.atomic);
+    if (batch.create !== undefined) {
+      create.batch.push(number);
+      create.rows.push(batch.create);
+    }
+    for (const move of batch.moves) {
+      const { expect } = move;
+      moves.batch.push(number);
+      moves.ref.push(move.ref);
+      moves.expect.push(EXPECT[expect.kind]);
+      moves.expectId.push(expect.kind === "id" ? expect.id : ZERO_ID);
+      moves.expectSeq.push(expect.kind === "id" ? (expect.seq ?? null) : null);
+      moves.target.push(move.target ?? ZERO_ID);
+      moves.incarnation.push(move.incarnation);
+      moves.maxStep.push(move.maxStep);
+      moves.time.push(move.log.time);
+      moves.actor.push(move.log.actor);
+      moves.reason.push(move.log.reason);
+      moves.trace.push(move.log.trace);
+      moves.commits.push(move.commits.length);
+      for (const commit of move.commits) {
+        const inline = packInline(commit.inline);
+        commits.id.push(commit.id);
+        commits.generation.push(commit.generation);
+        commits.time.push(commit.time);
+        commits.parents.push(commit.parents.length);
+        for (const parent of commit.parents) commits.parentIds.push(parent);
+        commits.external.push(commit.externalId);
+        commits.inline.push(inline === null ? -1 : inline.length);
+        commits.body.push(commit.body.length);
+        if (inline !== null) bodies.push(inline);
+        bodies.push(commit.body);
+      }
+    }
+    for (const object of batch.objects) packObject(object, number);
+  });
+  function packObject(object: ObjectRecord, number: number): void {
+    objects.batch.push(number);
+    objects.id.push(object.id);
+    objects.type.push(TYPE_NUMBER[object.type]);
+    objects.encoding.push(object.encoding ?? ENCODING.plain);
+    objects.body.push(object.body.length);
+    objectBodies.push(object.body);
+  }
+  const hex = (parts: readonly string[]) => Buffer.from(parts.join(""), "hex");
+  const { rows } = create;
+  return [
+    workflows[0],
+    now,
+    stale,
+    create.batch,
+    rows.map((w) => w.id),
+    rows.map((w) => w.createdAt),
+    rows.map((w) => w.classification),
+    rows.map((w) => w.storageRegion),
+    rows.map((w) => w.retentionPolicy),
+    rows.map((w) => w.isolation),
+    workflows,
+    atomic,
+    moves.batch,
+    moves.ref,
+    moves.expect,
+    hex(moves.expectId),
+    moves.expectSeq,
+    hex(moves.target),
+    hex(moves.incarnation),
+    moves.maxStep,
+    moves.time,
+    moves.actor,
+    moves.reason,
+    moves.trace,
+    moves.commits,
+    hex(commits.id),
+    commits.generation,
+    commits.time,
+    commits.parents,
+    hex(commits.parentIds),
+    commits.external,
+    commits.inline,
+    commits.body,
+    objects.batch,
+    hex(objects.id),
+    objects.type,
+    objects.encoding,
+    objects.body,
+    Buffer.concat([...bodies, ...objectBodies]),
+  ];
+}
+
+const WORKFLOW_STATUS = ["ok", "created", "exists", "missing"] as const;
+
+/** Reads the answer for each batch from the rows of `write_batches`. */
+export function decodeAnswers(
+  batches: readonly WriteBatch[],
+  rows: readonly AnswerRow[],
+): WriteAnswer[] {
+  const answers: { workflow: WriteAnswer["workflow"]; moves: MoveAnswer[] }[] = [];
+  for (const row of rows) {
+    if (row.r_move === 0) {
+      answers.push({ workflow: WORKFLOW_STATUS[row.r_status] ?? "missing", moves: [] });
+      continue;
+    }
+    const answer = answers.at(-1);
+    const batch = batches[row.r_batch - 1];
+    const move = answer && batch?.moves[answer.moves.length];
+    if (answer === undefined || move === undefined) throw new Error("an answer too many");
+    answer.moves.push(moveAnswer(row, move.ref));
+  }
+  return answers;
+}
+
+function moveAnswer(row: AnswerRow, ref: string): MoveAnswer {
+  switch (row.r_status) {
+    case 0:
+      return { outcome: "moved", row: refRow(row, ref) as RefRow };
+    case 1:
+      return { outcome: "landed", row: refRow(row, ref) };
+    case 2:
+      return { outcome: "conflict", actual: refRow(row, ref) };
+    case 3:
+      return { outcome: "missing", ids: (row.r_missing ?? "").split(",") as ObjectId[] };
+    default:
+      return { outcome: "skipped" };
+  }
+}
+
+function refRow(row: AnswerRow, name: string): RefRow | null {
+  if (row.r_seq === null) return null;
+  return {
+    name,
+    id: row.r_id as ObjectId | null,
+    seq: Number(row.r_seq),
+    logHash: row.r_log_hash as ObjectId,
+    incarnation: row.r_incarnation ?? "",
+    maxStep: Number(row.r_max_step),
+  };
+}

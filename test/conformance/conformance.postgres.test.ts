@@ -1,0 +1,5 @@
+import { describe, it } from "vitest";
+import { conformanceSuite } from "../../src/testing/index.js";
+import { postgresTarget } from "./targets.js";
+
+conformanceSuite(postgresTarget, { describe, it });

