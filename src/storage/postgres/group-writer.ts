@@ -1,5 +1,12 @@
 import type { BackendOptions, WriteAnswer, WriteBatch } from "../port.js";
 import { checkDistinctRefs, sizeOf } from "../rows/batch.js";
+import {
+  type AppendedRow,
+  appendStatement,
+  decodeAppends,
+  encodeAppends,
+  isAppend,
+} from "./append-call.js";
 import type { Connection } from "./connection.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
 import { type AnswerRow, decodeAnswers, encodeBatches, writeStatement } from "./write-call.js";
@@ -43,9 +50,11 @@ export class GroupWriter {
   private underWay = false;
   private whenIdle: (() => void)[] = [];
   private readonly statement: string;
+  private readonly appendStatement: string;
 
   constructor(private readonly context: WriteContext) {
     this.statement = writeStatement(context.schema);
+    this.appendStatement = appendStatement(context.schema);
   }
 
   write(batch: WriteBatch): Promise<WriteAnswer> {
@@ -103,17 +112,10 @@ export class GroupWriter {
   }
 
   private async land(group: readonly Member[]): Promise<void> {
-    const { connection, keys, options, graceMs } = this.context;
     const batches = group.map(({ batch }) => batch);
-    const now = Math.floor(options.now() / 1000);
     let answers: WriteAnswer[];
     try {
-      const values = encodeBatches(batches, keys, now, now - Math.floor(graceMs / 2000));
-      const rows = await connection.query<AnswerRow & Record<string, unknown>>(
-        this.statement,
-        values,
-      );
-      answers = decodeAnswers(batches, rows);
+      answers = batches.every(isAppend) ? await this.append(batches) : await this.send(batches);
     } catch (error) {
       if (group.length === 1) {
         group[0]?.reject(error);
@@ -127,4 +129,30 @@ export class GroupWriter {
       member.resolve(answers[i] as WriteAnswer);
     });
   }
+
+  private async send(batches: readonly WriteBatch[]): Promise<WriteAnswer[]> {
+    const { connection, keys } = this.context;
+    const values = encodeBatches(batches, keys, ...this.clock());
+    const rows = await connection.query<AnswerRow & Row>(this.statement, values);
+    return decodeAnswers(batches, rows);
+  }
+
+  /** The quick way; who lost, or has landed before, is told why by the other. */
+  private async append(batches: readonly WriteBatch[]): Promise<WriteAnswer[]> {
+    const { connection, keys } = this.context;
+    const values = encodeAppends(batches, keys, ...this.clock());
+    const rows = await connection.query<AppendedRow & Row>(this.appendStatement, values);
+    const answers = decodeAppends(batches, rows);
+    const left = batches.filter((_, i) => answers[i] === undefined);
+    const told = left.length === 0 ? [] : await this.send(left);
+    return answers.map((answer) => answer ?? (told.shift() as WriteAnswer));
+  }
+
+  /** Now, and before when a row has to be freshened, in seconds. */
+  private clock(): [now: number, stale: number] {
+    const now = Math.floor(this.context.options.now() / 1000);
+    return [now, now - Math.floor(this.context.graceMs / 2000)];
+  }
 }
+
+type Row = Record<string, unknown>;

@@ -1,0 +1,112 @@
+import type { ObjectId } from "../../core/ids.js";
+import { type CommitRecord, ENCODING, type WriteAnswer, type WriteBatch } from "../port.js";
+import { packInline, TYPE_NUMBER } from "../rows/inline.js";
+import type { WorkflowKeys } from "./workflow-keys.js";
+
+/** A row of the answer of `append_commits`. */
+export interface AppendedRow {
+  /** The place of the batch, from 1. */
+  readonly r_batch: number;
+  readonly r_seq: string;
+  readonly r_log_hash: string;
+  readonly r_incarnation: string;
+  readonly r_max_step: string;
+}
+
+/** How many parameters `append_commits` takes. */
+const PARAMETERS = 26;
+
+export function appendStatement(schema: string): string {
+  const parameters = Array.from({ length: PARAMETERS }, (_, i) => `$${i + 1}`).join(", ");
+  return `SELECT * FROM ${schema}.append_commits(${parameters})`;
+}
+
+/** Whether a batch only puts one commit on top of the one that its ref is expected to be at. */
+export function isAppend({ create, moves }: WriteBatch): boolean {
+  const [move] = moves;
+  if (create !== undefined || move === undefined || moves.length > 1) return false;
+  const [commit] = move.commits;
+  if (commit === undefined || move.commits.length > 1 || move.expect.kind !== "id") return false;
+  const { parents } = commit;
+  return commit.id === move.target && parents.length === 1 && parents[0] === move.expect.id;
+}
+
+/** Packs batches of which each {@link isAppend} as the arguments of `append_commits`. */
+export function encodeAppends(
+  batches: readonly WriteBatch[],
+  keys: WorkflowKeys,
+  now: number,
+  stale: number,
+): unknown[] {
+  const moves = batches.map(({ moves: [move] }) => move as WriteBatch["moves"][number]);
+  const commits = moves.map(({ commits: [commit] }) => commit as CommitRecord);
+  const inlines = commits.map(({ inline }) => packInline(inline));
+  const bodies: Uint8Array[] = [];
+  let at = 1;
+  const place = (...parts: (Uint8Array | null)[]) => {
+    const start = at;
+    for (const part of parts) {
+      if (part === null) continue;
+      bodies.push(part);
+      at += part.length;
+    }
+    return start;
+  };
+  const commitsAt = commits.map(({ body }, i) => place(inlines[i] ?? null, body));
+  const objects = batches.flatMap(({ objects: list }, i) =>
+    list.map((object) => ({ batch: i + 1, object })),
+  );
+  const objectsAt = objects.map(({ object }) => place(object.body));
+  const hex = (ids: readonly string[]) => Buffer.from(ids.join(""), "hex");
+  const workflows = batches.map(({ workflow }) => keys.of(workflow));
+  return [
+    workflows[0],
+    now,
+    stale,
+    workflows,
+    moves.map(({ ref }) => ref),
+    hex(moves.map(({ expect }) => (expect.kind === "id" ? expect.id : ""))),
+    moves.map(({ expect }) => (expect.kind === "id" ? (expect.seq ?? null) : null)),
+    moves.map(({ maxStep }) => maxStep),
+    moves.map(({ log }) => log.time),
+    moves.map(({ log }) => log.actor),
+    moves.map(({ log }) => log.reason),
+    moves.map(({ log }) => log.trace),
+    hex(commits.map(({ id }) => id)),
+    commits.map(({ generation }) => generation),
+    commits.map(({ time }) => time),
+    commits.map(({ externalId }) => externalId),
+    inlines.map((inline) => inline?.length ?? -1),
+    commits.map(({ body }) => body.length),
+    commitsAt,
+    objects.map(({ batch }) => batch),
+    hex(objects.map(({ object }) => object.id)),
+    objects.map(({ object }) => TYPE_NUMBER[object.type]),
+    objects.map(({ object }) => object.encoding ?? ENCODING.plain),
+    objects.map(({ object }) => object.body.length),
+    objectsAt,
+    Buffer.concat(bodies),
+  ];
+}
+
+/** The answers of the batches that landed, by their place; the others must be asked about. */
+export function decodeAppends(
+  batches: readonly WriteBatch[],
+  rows: readonly AppendedRow[],
+): (WriteAnswer | undefined)[] {
+  const answers: (WriteAnswer | undefined)[] = batches.map(() => undefined);
+  for (const row of rows) {
+    const move = batches[row.r_batch - 1]?.moves[0];
+    if (move === undefined) continue;
+    const moved = {
+      name: move.ref,
+      id: move.target,
+      seq: Number(row.r_seq),
+      logHash: row.r_log_hash as ObjectId,
+      incarnation: row.r_incarnation,
+      maxStep: Number(row.r_max_step),
+    };
+    answers[row.r_batch - 1] = { workflow: "ok", moves: [{ outcome: "moved", row: moved }] };
+  }
+  return answers;
+}
