@@ -31,7 +31,7 @@ CREATE FUNCTION write_batches(
 ) RETURNS TABLE (
   r_batch int, r_move int, r_status int, r_id text, r_seq bigint, r_log_hash text,
   r_incarnation text, r_max_step bigint, r_missing text
-) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+) LANGUAGE plpgsql AS $$
 DECLARE
   zero constant bytea := decode(repeat('00', 32), 'hex');
   n_moves constant int := cardinality(m_ref);
@@ -74,11 +74,11 @@ DECLARE
   j int;
   k int;
 BEGIN
-  PERFORM 1 FROM refs
+  PERFORM 1 FROM :"schema".refs
     JOIN (SELECT b_workflow[x.b] AS w, x.ref FROM unnest(m_batch, m_ref) AS x (b, ref)) AS wanted
       ON refs.workflow_id = wanted.w AND refs.name = wanted.ref
     ORDER BY refs.workflow_id, refs.name FOR UPDATE OF refs;
-  SELECT array_agg(w.workflow_id) INTO known FROM workflows AS w WHERE w.workflow_id = ANY (b_workflow);
+  SELECT array_agg(w.workflow_id) INTO known FROM :"schema".workflows AS w WHERE w.workflow_id = ANY (b_workflow);
 
   FOR b IN 1 .. cardinality(b_workflow) LOOP
     wf := b_workflow[b];
@@ -87,7 +87,7 @@ BEGIN
     batch_status := 0;
     i := array_position(w_batch, b);
     IF i IS NOT NULL THEN
-      INSERT INTO workflows (workflow_id, created_at, id, classification, storage_region,
+      INSERT INTO :"schema".workflows (workflow_id, created_at, id, classification, storage_region,
           retention_policy, isolation)
         VALUES (wf, w_created[i], w_id[i], w_class[i], w_region[i], w_retention[i], w_isolation[i])
         ON CONFLICT DO NOTHING;
@@ -110,7 +110,7 @@ BEGIN
       i := x - m + 1;
       c_first[i] := j;
       SELECT t.id, t.seq, t.log_hash, t.incarnation, t.max_step INTO r
-        FROM refs AS t WHERE t.workflow_id = wf AND t.name = m_ref[x];
+        FROM :"schema".refs AS t WHERE t.workflow_id = wf AND t.name = m_ref[x];
       a_found[i] := FOUND;
       head := r.id;
       a_head[i] := head; a_seq[i] := r.seq; a_hash[i] := r.log_hash;
@@ -133,7 +133,7 @@ BEGIN
           need := substring(c_parent_ids FROM 32 * z + 1 FOR 32);
           IF a_status[i] = 0 AND need IS DISTINCT FROM head AND NOT need = ANY (own)
             AND NOT need = ANY (coming) AND NOT encode(need, 'hex') = ANY (gone)
-            AND NOT EXISTS (SELECT 1 FROM commits AS t WHERE t.workflow_id = wf AND t.id = need) THEN
+            AND NOT EXISTS (SELECT 1 FROM :"schema".commits AS t WHERE t.workflow_id = wf AND t.id = need) THEN
             gone := gone || encode(need, 'hex');
           END IF;
         END LOOP;
@@ -144,7 +144,7 @@ BEGIN
       IF a_status[i] = 0 AND target <> zero AND target IS DISTINCT FROM head
         AND NOT target = ANY (own) AND NOT target = ANY (coming)
         AND NOT encode(target, 'hex') = ANY (gone)
-        AND NOT EXISTS (SELECT 1 FROM commits AS t WHERE t.workflow_id = wf AND t.id = target) THEN
+        AND NOT EXISTS (SELECT 1 FROM :"schema".commits AS t WHERE t.workflow_id = wf AND t.id = target) THEN
         gone := gone || encode(target, 'hex');
       END IF;
       IF cardinality(gone) > 0 THEN
@@ -156,7 +156,7 @@ BEGIN
       IF (a_status[i] IN (2, 3) OR NOT a_found[i] OR m_end - m > 1 OR m_commits[x] > 1)
         AND batch_status < 2
         AND target = ANY (own)
-        AND EXISTS (SELECT 1 FROM commits AS t WHERE t.workflow_id = wf AND t.id = target) THEN
+        AND EXISTS (SELECT 1 FROM :"schema".commits AS t WHERE t.workflow_id = wf AND t.id = target) THEN
         a_status[i] := 1;
       END IF;
       IF a_status[i] = 0 THEN coming := coming || own; END IF;
@@ -191,7 +191,7 @@ BEGIN
         new_hash := sha256(convert_to(line, 'UTF8'));
         IF NOT a_found[i] THEN
           -- Whoever creates the same name at the same time is waited for here.
-          INSERT INTO refs (workflow_id, seq, max_step, name, incarnation, log_hash, id)
+          INSERT INTO :"schema".refs (workflow_id, seq, max_step, name, incarnation, log_hash, id)
             VALUES (wf, 1, m_max_step[x], m_ref[x], a_incarnation[i], new_hash, nullif(target, zero))
             ON CONFLICT DO NOTHING;
           GET DIAGNOSTICS n_rows = ROW_COUNT;
@@ -204,7 +204,7 @@ BEGIN
           carries := m_commits[x] = 1 AND substring(c_id FROM 32 * y - 31 FOR 32) = target
             AND CASE WHEN c_parents[y] = 0 THEN head = zero
               ELSE head = substring(c_parent_ids FROM 32 * p_at + 1 FOR 32) END;
-          INSERT INTO commits AS t (workflow_id, generation, time, seen_at, log_seq, log_time, id,
+          INSERT INTO :"schema".commits AS t (workflow_id, generation, time, seen_at, log_seq, log_time, id,
               parents, log_incarnation, log_previous, log_ref, log_actor, log_reason, log_trace,
               external_id, inline, body)
             VALUES (wf, c_generation[y], c_time[y], p_now,
@@ -229,7 +229,7 @@ BEGIN
             a_status[i] := 1;
           ELSE
             -- One that is stored already keeps its log entry; a damaged copy is replaced.
-            UPDATE commits AS t SET generation = c_generation[y], time = c_time[y], seen_at = p_now,
+            UPDATE :"schema".commits AS t SET generation = c_generation[y], time = c_time[y], seen_at = p_now,
                 parents = substring(c_parent_ids FROM 32 * p_at + 1 FOR 32 * c_parents[y]),
                 external_id = c_external[y],
                 inline = CASE WHEN c_inline[y] >= 0 THEN substring(p_bodies FROM c_at FOR c_inline[y]) END,
@@ -245,13 +245,13 @@ BEGIN
       IF a_status[i] = 0 THEN
         changed := true;
         IF a_found[i] THEN
-          UPDATE refs AS t SET id = nullif(target, zero), seq = a_seq[i] + 1,
+          UPDATE :"schema".refs AS t SET id = nullif(target, zero), seq = a_seq[i] + 1,
               max_step = greatest(t.max_step, m_max_step[x]), incarnation = a_incarnation[i],
               log_hash = new_hash
             WHERE t.workflow_id = wf AND t.name = m_ref[x];
         END IF;
         IF NOT stored THEN
-          INSERT INTO reflog (workflow_id, seq, time, ref, incarnation, old, new, previous, actor,
+          INSERT INTO :"schema".reflog (workflow_id, seq, time, ref, incarnation, old, new, previous, actor,
               reason, trace)
             VALUES (wf, coalesce(a_seq[i], 0) + 1, m_time[x], m_ref[x], a_incarnation[i],
               nullif(head, zero), nullif(target, zero), a_hash[i], m_actor[x], m_reason[x], m_trace[x]);
@@ -274,7 +274,7 @@ BEGIN
   END LOOP;
 
   IF any_won AND cardinality(o_batch) > 0 THEN
-    INSERT INTO objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
+    INSERT INTO :"schema".objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
       SELECT DISTINCT ON (s.w, s.id) s.w, p_now, s.type, 0, s.encoding, s.id, s.body
         FROM (
           SELECT b_workflow[o.b] AS w, o.type, o.encoding,

@@ -4,7 +4,7 @@
 -- The ids come as one string of bytes, and so do the nodes go: generation (8 bytes, big-endian),
 -- time (8), number of parents (4), the id, the parents.
 CREATE FUNCTION read_graph(p_workflow uuid, p_ids bytea, p_limit int) RETURNS bytea
-LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+LANGUAGE plpgsql STABLE AS $$
 DECLARE
   -- The commits asked for. Of all others each is met for the last time before it is answered: its
   -- children are of higher generations.
@@ -28,7 +28,7 @@ BEGIN
     CONTINUE WHEN substring(p_ids FROM 32 * i + 1 FOR 32) = ANY (seen);
     SELECT t.id, t.parents, int8send(t.generation) || int8send(t.time)
         || int4send(length(t.parents) / 32) || t.id || t.parents AS node
-      INTO r FROM commits AS t
+      INTO r FROM :"schema".commits AS t
       WHERE t.workflow_id = p_workflow AND t.id = substring(p_ids FROM 32 * i + 1 FOR 32);
     CONTINUE WHEN NOT FOUND;
     seen := seen || r.id;
@@ -42,7 +42,7 @@ BEGIN
       CONTINUE WHEN met[i] = ANY (seen) OR met[i] = ANY (w_id);
       SELECT t.generation, t.parents, int8send(t.generation) || int8send(t.time)
           || int4send(length(t.parents) / 32) || t.id || t.parents AS node
-        INTO r FROM commits AS t WHERE t.workflow_id = p_workflow AND t.id = met[i];
+        INTO r FROM :"schema".commits AS t WHERE t.workflow_id = p_workflow AND t.id = met[i];
       CONTINUE WHEN NOT FOUND;
       w_id := w_id || met[i];
       w_generation := w_generation || r.generation;
@@ -78,12 +78,12 @@ CREATE FUNCTION reflog_entry(p_workflow uuid, p_ref text, p_seq bigint, p_new by
 RETURNS TABLE (
   seq bigint, hash bytea, incarnation bytea, old bytea, new bytea, actor text, reason text,
   "time" bigint, trace text, previous bytea
-) LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+) LANGUAGE sql STABLE AS $$
   SELECT t.seq, p_hash, t.incarnation, t.old, t.new, t.actor, t.reason, t.time, t.trace, t.previous
-    FROM reflog AS t WHERE t.workflow_id = p_workflow AND t.ref = p_ref AND t.seq = p_seq
+    FROM :"schema".reflog AS t WHERE t.workflow_id = p_workflow AND t.ref = p_ref AND t.seq = p_seq
   UNION ALL
   SELECT t.log_seq, p_hash, t.log_incarnation, nullif(substring(t.parents FROM 1 FOR 32), ''::bytea),
       t.id, t.log_actor, t.log_reason, t.log_time, coalesce(t.log_trace, ''), t.log_previous
-    FROM commits AS t
+    FROM :"schema".commits AS t
     WHERE t.workflow_id = p_workflow AND t.id = p_new AND t.log_ref = p_ref AND t.log_seq = p_seq
 $$;

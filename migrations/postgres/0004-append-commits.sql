@@ -17,7 +17,7 @@ CREATE FUNCTION append_commits(
   p_bodies bytea
 ) RETURNS TABLE (
   r_batch int, r_seq bigint, r_log_hash text, r_incarnation text, r_max_step bigint
-) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+) LANGUAGE plpgsql AS $$
 BEGIN
   RETURN QUERY
   WITH m AS MATERIALIZED (
@@ -32,7 +32,7 @@ BEGIN
           generation, committed_at, external, inline, body, at, n)
   ), locked AS MATERIALIZED (
     SELECT r.workflow_id, r.name, r.id, r.seq, r.max_step, r.incarnation, r.log_hash
-      FROM m JOIN refs AS r ON r.workflow_id = m.w AND r.name = m.ref
+      FROM m JOIN :"schema".refs AS r ON r.workflow_id = m.w AND r.name = m.ref
       ORDER BY r.workflow_id, r.name FOR UPDATE OF r
   ), judged AS MATERIALIZED (
     SELECT m.*, l.seq + 1 AS seq, greatest(l.max_step, m.max_step) AS step, l.incarnation,
@@ -46,7 +46,7 @@ BEGIN
       FROM m JOIN locked AS l ON l.workflow_id = m.w AND l.name = m.ref
       WHERE l.id = m.old AND (m.expect_seq IS NULL OR m.expect_seq = l.seq)
   ), stored AS (
-    INSERT INTO commits AS t (workflow_id, generation, time, seen_at, log_seq, log_time, id, parents,
+    INSERT INTO :"schema".commits AS t (workflow_id, generation, time, seen_at, log_seq, log_time, id, parents,
         log_incarnation, log_previous, log_ref, log_actor, log_reason, log_trace, external_id, inline,
         body)
       SELECT j.w, j.generation, j.committed_at, p_now, j.seq, j.moved_at, j.id, j.old, j.incarnation,
@@ -55,11 +55,11 @@ BEGIN
       ON CONFLICT (workflow_id, id) DO NOTHING
       RETURNING t.workflow_id AS w, t.id
   ), moved AS (
-    UPDATE refs AS t SET id = j.id, seq = j.seq, max_step = j.step, log_hash = j.log_hash
+    UPDATE :"schema".refs AS t SET id = j.id, seq = j.seq, max_step = j.step, log_hash = j.log_hash
       FROM judged AS j JOIN stored AS s ON s.w = j.w AND s.id = j.id
       WHERE t.workflow_id = j.w AND t.name = j.ref
   ), kept AS (
-    INSERT INTO objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
+    INSERT INTO :"schema".objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
       SELECT DISTINCT ON (x.w, x.id) x.w, p_now, x.type, 0, x.encoding, x.id, x.body
         FROM (
           SELECT j.w, o.type, o.encoding, substring(o_id FROM 32 * o.n::int - 31 FOR 32) AS id,
@@ -79,5 +79,3 @@ BEGIN
     FROM judged AS j JOIN stored AS s ON s.w = j.w AND s.id = j.id;
 END
 $$;
-ALTER FUNCTION append_commits SET plan_cache_mode TO force_generic_plan;
-ALTER FUNCTION write_batches SET plan_cache_mode TO force_generic_plan;

@@ -13,12 +13,13 @@ export interface AppendedRow {
   readonly r_max_step: string;
 }
 
-/** How many parameters `append_commits` takes. */
-const PARAMETERS = 26;
+/** How many parameters the functions take. */
+const PARAMETERS = { append_commits: 26, append_commit: 22 } as const;
 
-export function appendStatement(schema: string): string {
-  const parameters = Array.from({ length: PARAMETERS }, (_, i) => `$${i + 1}`).join(", ");
-  return `SELECT * FROM ${schema}.append_commits(${parameters})`;
+/** Lands one append, or many. */
+export function appendStatement(schema: string, name: keyof typeof PARAMETERS): string {
+  const parameters = Array.from({ length: PARAMETERS[name] }, (_, i) => `$${i + 1}`).join(", ");
+  return `SELECT * FROM ${schema}.${name}(${parameters})`;
 }
 
 /** Whether a batch only puts one commit on top of the one that its ref is expected to be at. */
@@ -86,6 +87,51 @@ export function encodeAppends(
     objects.map(({ object }) => object.body.length),
     objectsAt,
     Buffer.concat(bodies),
+  ];
+}
+
+/** Up to so many objects a batch goes alone by `append_commit`, which has a statement an object. */
+const ALONE_MAX_OBJECTS = 8;
+
+export function fitsAlone({ objects }: WriteBatch): boolean {
+  return objects.length <= ALONE_MAX_OBJECTS;
+}
+
+/** Packs a batch that {@link isAppend} as the arguments of `append_commit`. */
+export function encodeAppend(
+  batch: WriteBatch,
+  keys: WorkflowKeys,
+  now: number,
+  stale: number,
+): unknown[] {
+  const move = batch.moves[0] as WriteBatch["moves"][number];
+  const commit = move.commits[0] as CommitRecord;
+  const { expect, log } = move;
+  // Rows are locked in the order of ids everywhere.
+  const objects = [...batch.objects].sort((a, b) => (a.id < b.id ? -1 : 1));
+  return [
+    keys.of(batch.workflow),
+    now,
+    stale,
+    move.ref,
+    expect.kind === "id" ? Buffer.from(expect.id, "hex") : null,
+    expect.kind === "id" ? (expect.seq ?? null) : null,
+    move.maxStep,
+    log.time,
+    log.actor,
+    log.reason,
+    log.trace,
+    Buffer.from(commit.id, "hex"),
+    commit.generation,
+    commit.time,
+    commit.externalId,
+    packInline(commit.inline),
+    commit.body,
+    Buffer.from(objects.map(({ id }) => id).join(""), "hex"),
+    objects.map(({ type }) => TYPE_NUMBER[type]),
+    objects.map(({ encoding }) => encoding ?? ENCODING.plain),
+    objects.map(({ body }) => body.length),
+    Buffer.concat(objects.map(({ body }) => body)),
   ];
 }
 

@@ -4,7 +4,9 @@ import {
   type AppendedRow,
   appendStatement,
   decodeAppends,
+  encodeAppend,
   encodeAppends,
+  fitsAlone,
   isAppend,
 } from "./append-call.js";
 import type { Connection } from "./connection.js";
@@ -49,12 +51,17 @@ export class GroupWriter {
   private queue: Member[] = [];
   private underWay = false;
   private whenIdle: (() => void)[] = [];
-  private readonly statement: string;
-  private readonly appendStatement: string;
+  private readonly statements: Readonly<
+    Record<"write_batches" | "append_commit" | "append_commits", string>
+  >;
 
   constructor(private readonly context: WriteContext) {
-    this.statement = writeStatement(context.schema);
-    this.appendStatement = appendStatement(context.schema);
+    const { schema } = context;
+    this.statements = {
+      write_batches: writeStatement(schema),
+      append_commit: appendStatement(schema, "append_commit"),
+      append_commits: appendStatement(schema, "append_commits"),
+    };
   }
 
   write(batch: WriteBatch): Promise<WriteAnswer> {
@@ -133,15 +140,20 @@ export class GroupWriter {
   private async send(batches: readonly WriteBatch[]): Promise<WriteAnswer[]> {
     const { connection, keys } = this.context;
     const values = encodeBatches(batches, keys, ...this.clock());
-    const rows = await connection.query<AnswerRow & Row>(this.statement, values);
+    const rows = await connection.query<AnswerRow & Row>(this.statements.write_batches, values);
     return decodeAnswers(batches, rows);
   }
 
   /** The quick way; who lost, or has landed before, is told why by the other. */
   private async append(batches: readonly WriteBatch[]): Promise<WriteAnswer[]> {
     const { connection, keys } = this.context;
-    const values = encodeAppends(batches, keys, ...this.clock());
-    const rows = await connection.query<AppendedRow & Row>(this.appendStatement, values);
+    const [only] = batches as [WriteBatch];
+    const alone = batches.length === 1 && fitsAlone(only);
+    const values = alone
+      ? encodeAppend(only, keys, ...this.clock())
+      : encodeAppends(batches, keys, ...this.clock());
+    const statement = this.statements[alone ? "append_commit" : "append_commits"];
+    const rows = await connection.query<AppendedRow & Row>(statement, values);
     const answers = decodeAppends(batches, rows);
     const left = batches.filter((_, i) => answers[i] === undefined);
     const told = left.length === 0 ? [] : await this.send(left);

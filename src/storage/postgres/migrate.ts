@@ -33,7 +33,7 @@ export async function migrate(
     await client.query(`SET LOCAL search_path TO ${quoteIdentifier(schema)}`);
     const done = await applied(client, schema);
     checkVersion(done, schema);
-    await runMigrations(client, done);
+    await runMigrations(client, schema, done);
     await fillMeta(client, options, region);
     await client.query("COMMIT");
   } catch (error) {
@@ -74,13 +74,17 @@ export function isUpToDate(done: readonly string[]): boolean {
   return Math.max(0, ...done.map(numberOf)) === SCHEMA_VERSION;
 }
 
-async function runMigrations(client: PoolClient, done: readonly string[]): Promise<void> {
+async function runMigrations(
+  client: PoolClient,
+  schema: string,
+  done: readonly string[],
+): Promise<void> {
   const umzug = new Umzug({
     logger: undefined,
     migrations: migrationFiles().map((name) => ({
       name,
       up: async () => {
-        await client.query(readFileSync(new URL(name, MIGRATIONS), "utf8"));
+        await client.query(migrationText(name, schema));
       },
     })),
     storage: {
@@ -94,6 +98,12 @@ async function runMigrations(client: PoolClient, done: readonly string[]): Promi
     },
   });
   await umzug.up();
+}
+
+/** A migration as the server takes it: `:"schema"` is psql's way to write a variable as a name. */
+function migrationText(name: string, schema: string): string {
+  const text = readFileSync(new URL(name, MIGRATIONS), "utf8");
+  return text.replaceAll(':"schema"', () => quoteIdentifier(schema));
 }
 
 async function fillMeta(

@@ -1,5 +1,5 @@
 /** Number of the newest migration that this version knows. */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** The schema that is used where the URL names none. */
 export const DEFAULT_SCHEMA = "agstate";
