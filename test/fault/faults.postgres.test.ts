@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import {
   type Branch,
   isAgstateError,
@@ -9,6 +9,7 @@ import {
 } from "../../src/index.js";
 import { counting } from "../../src/storage/decorators/counting.js";
 import { schemaPlace, serverUrl, withClient } from "../support/postgres.js";
+import { startServer } from "../support/postgres-server.js";
 import { agstateError } from "../support/stores.js";
 import { startProxy } from "../support/tcp-proxy.js";
 
@@ -86,6 +87,34 @@ describe("a PostgreSQL server whose connections are terminated again and again",
     await terminate;
     console.log(`${acknowledged.flat().length} commits, ${killed} connections terminated`);
     expect(killed).toBeGreaterThan(5);
+    await expectAcknowledged(url, acknowledged);
+  });
+});
+
+describe("a PostgreSQL server that crashes", () => {
+  it("has every acknowledged commit when it is back, and writers go on by themselves", async () => {
+    const server = await startServer();
+    onTestFinished(() => server.remove());
+    const url = `${server.url}?schema=crash`;
+    await withStore(url, (store) => store.createWorkflow("w"));
+    let over = false;
+    const acknowledged = await withStore(url, async (store) => {
+      const workflow = await store.workflow("w");
+      const writers = Array.from({ length: 8 }, (_, k) =>
+        commitUntil(workflow, `a${k}`, () => over),
+      );
+      for (let crashes = 0; crashes < 3; crashes++) {
+        await sleep(800);
+        await server.crash();
+        await sleep(300);
+        await server.start();
+      }
+      await sleep(500);
+      over = true;
+      return Promise.all(writers);
+    });
+    console.log(`${acknowledged.flat().length} commits over 3 crashes`);
+    expect(acknowledged.every((ids) => ids.length > 0)).toBe(true);
     await expectAcknowledged(url, acknowledged);
   });
 });

