@@ -27,7 +27,7 @@ function findCompiler() {
 }
 
 /** Modules that must stay where they are: they find files by their own place. */
-const UNBUNDLED = /\/storage\/sqlite\/migrate\.js$/;
+const UNBUNDLED = /\/storage\/(?:sqlite\/migrate|postgres\/files)\.js$/;
 
 async function bundle(fresh) {
   const { rolldown } = await import("rolldown");

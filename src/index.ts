@@ -60,4 +60,10 @@ export type {
   WriteOptions,
 } from "./store/types.js";
 export type { BranchOptions, RefChangeOptions, Workflow } from "./store/workflow.js";
-export { type OpenStoreOptions, openStore, type Store } from "./store.js";
+export {
+  type MigrationReport,
+  migrateStore,
+  type OpenStoreOptions,
+  openStore,
+  type Store,
+} from "./store.js";

@@ -102,6 +102,42 @@ async function openBackend(
   }
 }
 
+/** Where a store's schema stands. */
+export interface MigrationReport {
+  readonly backend: string;
+  readonly location: string;
+  /** Migrations that it had. */
+  readonly applied: readonly string[];
+  /** Those that it lacked; it has them now, unless it was a dry run. */
+  readonly pending: readonly string[];
+}
+
+/**
+ * Brings a store's schema up to date, or tells what is to be done.
+ *
+ * A PostgreSQL schema that is not there is made. An embedded store is brought up
+ * to date whenever it is opened.
+ *
+ * @throws AgstateError `STORE_TOO_NEW`, and what `openStore` throws
+ */
+export async function migrateStore(
+  url: string,
+  options: { readonly dryRun?: boolean; readonly region?: string } = {},
+): Promise<MigrationReport> {
+  if (/^postgres(?:ql)?:/.test(url)) {
+    const { migratePostgres } = await import("./storage/postgres/open.js");
+    const { busyTimeoutMs } = resolveLimits();
+    const backend = { digest: digestText, now: Date.now, randomHex };
+    const { region } = options;
+    const target = { ...backend, url, busyTimeoutMs, region };
+    return { backend: "postgres", ...(await migratePostgres(target, options.dryRun ?? false)) };
+  }
+  const store = await openStore(url, { create: false });
+  const { backend, location } = await store.describe();
+  await store.close();
+  return { backend, location, applied: [], pending: [] };
+}
+
 function verifyObject(type: "blob" | "tree" | "commit", id: string, body: Uint8Array): void {
   if (!hasId(type, body, id)) {
     const actual = hashObject(type, body);

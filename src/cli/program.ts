@@ -135,6 +135,11 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   addMergeCommands(program, action);
 
   program.commandsGroup(STORE);
+  command(program, "migrate", "bring the schema of a store on a server up to date")
+    .option("--status", "show the migrations that it had and lacks; change nothing")
+    .option("--dry-run", "show what would be done; change nothing")
+    .action(action(() => import("./commands/migrate.js")));
+
   command(program, "fsck", "check hashes, links, refs and logs of the store").action(
     action(() => import("./commands/fsck.js")),
   );

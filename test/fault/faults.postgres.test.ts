@@ -3,6 +3,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import {
   type Branch,
   isAgstateError,
+  migrateStore,
   openStore,
   type Store,
   type Workflow,
@@ -246,6 +247,19 @@ describe("migrations", () => {
       await client.query(`INSERT INTO ${table} (name) VALUES ('9999-later.sql')`);
     });
     await expect(openStore(url)).rejects.toEqual(agstateError("STORE_TOO_NEW", { version: 9999 }));
+  });
+
+  it("can be looked at, and made, apart from opening", async () => {
+    const url = schemaPlace();
+    const look = await migrateStore(url, { dryRun: true });
+    expect(look.applied).toEqual([]);
+    expect(look.pending.length).toBeGreaterThan(1);
+    await expect(openStore(url, { create: false })).rejects.toEqual(
+      agstateError("STORE_NOT_FOUND"),
+    );
+    expect(await migrateStore(url)).toEqual(look);
+    expect(await migrateStore(url)).toMatchObject({ applied: look.pending, pending: [] });
+    await (await openStore(url, { create: false })).close();
   });
 
   it("refuses URLs that name no schema that PostgreSQL could have", async () => {

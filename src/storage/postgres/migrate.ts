@@ -4,10 +4,8 @@ import { Umzug } from "umzug";
 import { AgstateError } from "../../core/errors.js";
 import type { BackendOptions } from "../port.js";
 import type { Connection } from "./connection.js";
+import { MIGRATIONS } from "./files.js";
 import { quoteIdentifier, SCHEMA_VERSION } from "./schema.js";
-
-/** Where the numbered SQL files are, from `src/` and from `dist/` alike. */
-const MIGRATIONS = new URL("../../../migrations/postgres/", import.meta.url);
 
 /** Of the advisory lock under which schemas are made: "agstate" in bytes, kept below 2^63. */
 const LOCK = "27416938473579621";
@@ -46,10 +44,7 @@ export async function migrate(
 }
 
 /** The names of the migrations that a schema has had; none when there is no such schema yet. */
-export async function applied(
-  client: Pick<PoolClient, "query">,
-  schema: string,
-): Promise<string[]> {
+async function applied(client: Pick<PoolClient, "query">, schema: string): Promise<string[]> {
   const table = `${quoteIdentifier(schema)}.migrations`;
   const { rows } = await client.query<{ there: string | null }>("SELECT to_regclass($1) AS there", [
     table,
@@ -57,6 +52,25 @@ export async function applied(
   if (rows[0]?.there == null) return [];
   const found = await client.query<{ name: string }>(`SELECT name FROM ${table} ORDER BY name`);
   return found.rows.map(({ name }) => name);
+}
+
+/** Which migrations a schema has had, and which it lacks. */
+export interface MigrationStatus {
+  readonly applied: readonly string[];
+  readonly pending: readonly string[];
+}
+
+export async function migrationStatus(
+  connection: Connection,
+  schema: string,
+): Promise<MigrationStatus> {
+  const client = await connection.own();
+  try {
+    const done = await applied(client, schema);
+    return { applied: done, pending: migrationFiles().filter((name) => !done.includes(name)) };
+  } finally {
+    client.release();
+  }
 }
 
 /** @throws AgstateError `STORE_TOO_NEW` */
@@ -68,10 +82,6 @@ export function checkVersion(done: readonly string[], schema: string): void {
     `schema ${schema} is of version ${newest}; this agstate knows ${SCHEMA_VERSION} and older, so install a newer one`,
     { schema, version: newest, known: SCHEMA_VERSION },
   );
-}
-
-export function isUpToDate(done: readonly string[]): boolean {
-  return Math.max(0, ...done.map(numberOf)) === SCHEMA_VERSION;
 }
 
 async function runMigrations(

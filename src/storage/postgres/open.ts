@@ -3,7 +3,7 @@ import { closedGuard } from "../decorators/closed-guard.js";
 import type { BackendOptions, Storage } from "../port.js";
 import { Connection } from "./connection.js";
 import { GroupWriter } from "./group-writer.js";
-import { applied, checkVersion, isUpToDate, migrate } from "./migrate.js";
+import { checkVersion, type MigrationStatus, migrate, migrationStatus } from "./migrate.js";
 import { PostgresStorage } from "./postgres-storage.js";
 import { queries } from "./queries.js";
 import { quoteIdentifier } from "./schema.js";
@@ -29,12 +29,7 @@ export interface PostgresOptions extends BackendOptions {
  * @throws AgstateError `INVALID_ARGUMENT`, `STORE_NOT_FOUND`, `STORE_TOO_NEW`, `STORE_MISMATCH`, `STORE_UNAVAILABLE`
  */
 export async function openPostgresStorage(options: PostgresOptions): Promise<Storage> {
-  const target = parseTarget(options.url);
-  const connection = new Connection({
-    target,
-    retryForMs: options.busyTimeoutMs,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-  });
+  const { target, connection } = connect(options);
   try {
     await prepare(connection, target.schema, options);
     const schema = quoteIdentifier(target.schema);
@@ -50,28 +45,50 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
   }
 }
 
+/** Where a schema stands, and, unless it is only asked, after it was brought up to date. */
+export async function migratePostgres(
+  options: Omit<PostgresOptions, "create">,
+  dryRun: boolean,
+): Promise<MigrationStatus & { readonly location: string }> {
+  const { target, connection } = connect(options);
+  try {
+    const before = await migrationStatus(connection, target.schema);
+    checkVersion(before.applied, target.schema);
+    if (!dryRun && before.pending.length > 0) {
+      await migrate(connection, target.schema, options, options.region ?? null);
+    }
+    return { ...before, location: connection.location };
+  } finally {
+    await connection.close();
+  }
+}
+
+function connect(options: Omit<PostgresOptions, "create">) {
+  const target = parseTarget(options.url);
+  const connection = new Connection({
+    target,
+    retryForMs: options.busyTimeoutMs,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
+  return { target, connection };
+}
+
 async function prepare(
   connection: Connection,
   schema: string,
   options: PostgresOptions,
 ): Promise<void> {
   // Cheap, and without a lock, for all who find everything done.
-  const client = await connection.own();
-  let done: string[];
-  try {
-    done = await applied(client, schema);
-  } finally {
-    client.release();
-  }
-  checkVersion(done, schema);
-  if (isUpToDate(done)) return;
+  const { applied, pending } = await migrationStatus(connection, schema);
+  checkVersion(applied, schema);
+  if (pending.length === 0) return;
   if (!options.create) {
     throw new AgstateError(
       "STORE_NOT_FOUND",
-      done.length === 0
+      applied.length === 0
         ? `there is no store at ${connection.location}; make one with agstate init`
         : `the store at ${connection.location} is of an older version; bring it up to date with agstate migrate`,
-      { location: connection.location, schema },
+      { location: connection.location, schema, pending },
     );
   }
   await migrate(connection, schema, options, options.region ?? null);
