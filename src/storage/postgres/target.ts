@@ -39,5 +39,7 @@ export function parseTarget(url: string): PostgresTarget {
   parsed.searchParams.delete("schema");
   const connectionString = parsed.toString();
   parsed.password = "";
-  return { connectionString, schema, shown: `${parsed.toString()}?schema=${schema}` };
+  parsed.searchParams.delete("password");
+  parsed.searchParams.set("schema", schema);
+  return { connectionString, schema, shown: parsed.toString() };
 }
