@@ -59,10 +59,7 @@ export function toStoreError(error: unknown, location: string): unknown {
   if (code === "25006")
     return say("STORE_READONLY", "the server takes no writes, a replica perhaps");
   if (code === "42501")
-    return say(
-      "STORE_READONLY",
-      "this role may not do that; see the roles that agstate migrate makes",
-    );
+    return say("STORE_READONLY", "this role has not the rights on the schema that this needs");
   if (/^XX00[12]/.test(code)) return say("STORE_DAMAGED", "the server found damaged data");
   if (code === "57014" || code === "55P03")
     return say("STORE_BUSY", "the server gave up after its time limit; try again");
