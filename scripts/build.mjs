@@ -29,6 +29,10 @@ function findCompiler() {
 /** Modules that must stay where they are: they find files by their own place. */
 const UNBUNDLED = /\/storage\/(?:sqlite\/migrate|postgres\/files)\.js$/;
 
+/** What all commands have in common, one way or another. */
+const SHARED =
+  /\/(?:core|objects|refs)\/|\/storage\/(?:port|decorators\/|rows\/)|\/store\/(?:views|branch|workflow|repository|write-commit)\.js$|\/store\.js$|\/cli\/(?:session|output|exit-codes)\.js$/;
+
 async function bundle(fresh) {
   const { rolldown } = await import("rolldown");
   const build = await rolldown({
@@ -36,7 +40,13 @@ async function bundle(fresh) {
     platform: "node",
     external: (id) => UNBUNDLED.test(id) || !/^[./]/.test(id),
   });
-  await build.write({ dir: join(fresh, "bin"), format: "esm", chunkFileNames: "[name]-[hash].js" });
+  await build.write({
+    dir: join(fresh, "bin"),
+    format: "esm",
+    chunkFileNames: "[name]-[hash].js",
+    // One file of what every command needs: each file costs the start some time.
+    codeSplitting: { groups: [{ name: "base", test: SHARED }] },
+  });
   await build.close();
   rmSync(join(fresh, "cli"), { recursive: true });
 }

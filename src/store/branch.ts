@@ -15,6 +15,7 @@ import { ObjectSink } from "../objects/sink.js";
 import { shortRefName } from "../refs/names.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { RefRow } from "../storage/port.js";
+import { changedPolicies, policiesOf } from "./merge/policies.js";
 import type { Repository } from "./repository.js";
 import type {
   Commit,
@@ -122,19 +123,17 @@ export class Branch {
     changes: Readonly<Record<string, Strategy | null>>,
     options: WriteOptions = {},
   ): Promise<Commit> {
-    return this.exclusive(async () => {
-      const { changedPolicies } = await import("./merge/policies.js");
-      return this.write(
+    return this.exclusive(() =>
+      this.write(
         options,
         async () => null,
-        async (sink) => changedPolicies(this.repository, this.headCommit, sink, changes),
-      );
-    });
+        (sink) => changedPolicies(this.repository, this.headCommit, sink, changes),
+      ),
+    );
   }
 
   /** The merge policies that act when this branch is merged into, by path. */
-  async policies(): Promise<Policies> {
-    const { policiesOf } = await import("./merge/policies.js");
+  policies(): Promise<Policies> {
     return policiesOf(this.repository, this.headCommit);
   }
 
