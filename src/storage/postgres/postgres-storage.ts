@@ -16,6 +16,7 @@ import type {
   WriteBatch,
 } from "../port.js";
 import { typeOf, unpackInline } from "../rows/inline.js";
+import { knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
 import type { Connection } from "./connection.js";
 import type { GroupWriter } from "./group-writer.js";
 import type { Queries } from "./queries.js";
@@ -23,9 +24,6 @@ import {
   type CommitColumns,
   commitOf,
   graphOf,
-  knownObject,
-  type ObjectColumns,
-  objectOf,
   type RefColumns,
   refOf,
   type WorkflowColumns,
@@ -56,7 +54,7 @@ export class PostgresStorage implements Storage {
   async readObjects(w: string, ids: readonly ObjectId[]): Promise<(StoredObject | undefined)[]> {
     const found = new Map<string, StoredObject>();
     for (const page of pages(ids)) {
-      const rows = await this.rows<ObjectColumns>("objects", w, rawIds(page));
+      const rows = await this.rows<ObjectRow>("objects", w, rawIds(page));
       for (const row of rows) found.set(row.id, objectOf(knownObject(row)));
     }
     return ids.map((id) => found.get(id));
@@ -148,7 +146,7 @@ export class PostgresStorage implements Storage {
   }
 
   scanObjects(w: string, after: string | null, limit: number): Promise<ScanPage<StoredObject>> {
-    return this.scan<ObjectColumns, StoredObject>(w, after, limit, "objectsAfter", objectOf);
+    return this.scan<ObjectRow, StoredObject>(w, after, limit, "objectsAfter", objectOf);
   }
 
   scanCommits(w: string, after: string | null, limit: number): Promise<ScanPage<CommitRecord>> {

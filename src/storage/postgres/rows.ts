@@ -1,50 +1,11 @@
-import { AgstateError } from "../../core/errors.js";
 import {
   OBJECT_ID_BYTES,
   OBJECT_ID_HEX_LENGTH,
   type ObjectId,
   objectIdAt,
 } from "../../core/ids.js";
-import {
-  type CommitRecord,
-  ENCODING,
-  type GraphNode,
-  type RefRow,
-  type StoredObject,
-  type WorkflowRecord,
-} from "../port.js";
-import { TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
-
-export interface ObjectColumns {
-  readonly type: number;
-  readonly kind: number;
-  readonly encoding: number;
-  readonly id: string;
-  readonly body: Buffer;
-}
-
-const KIND = { object: 0, tombstone: 1 } as const;
-
-/** @throws AgstateError `CORRUPT_OBJECT` for a kind or type that no version writes */
-export function knownObject(row: ObjectColumns): ObjectColumns {
-  const { kind, type, id } = row;
-  const known = kind === KIND.object || kind === KIND.tombstone;
-  if (known && Object.values(TYPE_NUMBER).includes(type)) return row;
-  throw new AgstateError(
-    "CORRUPT_OBJECT",
-    `object ${id} is of kind ${kind} and type ${type}, which no version writes; restore a backup`,
-    { id, kind, type },
-  );
-}
-
-export function objectOf(row: ObjectColumns): StoredObject {
-  const id = row.id as ObjectId;
-  const type = typeOf(row.type);
-  if (row.kind === KIND.tombstone) return { id, type, tombstone: row.body };
-  return row.encoding === ENCODING.plain
-    ? { id, type, body: row.body }
-    : { id, type, body: row.body, encoding: row.encoding };
-}
+import type { CommitRecord, GraphNode, RefRow, WorkflowRecord } from "../port.js";
+import { unpackInline } from "../rows/inline.js";
 
 export interface CommitColumns {
   readonly id: string;

@@ -1,4 +1,3 @@
-import { AgstateError } from "../../core/errors.js";
 import {
   OBJECT_ID_BYTES,
   OBJECT_ID_HEX_LENGTH,
@@ -6,18 +5,9 @@ import {
   objectIdAt,
   ZERO_ID,
 } from "../../core/ids.js";
-import {
-  type CommitRecord,
-  ENCODING,
-  type GraphNode,
-  type RefRow,
-  type StoredObject,
-  type WorkflowRecord,
-} from "../port.js";
-import { TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
-
-/** What stands in `objects.kind`. */
-const KIND = { object: 0, tombstone: 1 } as const;
+import type { CommitRecord, GraphNode, RefRow, WorkflowRecord } from "../port.js";
+import { unpackInline } from "../rows/inline.js";
+import type { ObjectRow } from "../rows/objects.js";
 
 /** The raw bytes of an id, as columns hold them. */
 export function rawId(id: string): Buffer {
@@ -64,31 +54,9 @@ export interface ObjectColumns {
   body: Buffer;
 }
 
-/**
- * Refuses an object of a kind or type that this version does not know.
- *
- * @throws AgstateError `CORRUPT_OBJECT`
- */
-export function knownObject(row: ObjectColumns): ObjectColumns {
-  const { kind, type } = row;
-  const known = kind === KIND.object || kind === KIND.tombstone;
-  if (known && Object.values(TYPE_NUMBER).includes(type)) return row;
-  const id = idOf(row.id);
-  throw new AgstateError(
-    "CORRUPT_OBJECT",
-    `object ${id} is of kind ${kind} and type ${type}, which no version writes; restore a backup`,
-    { id, kind, type },
-  );
-}
-
-/** The object of a row, whatever its numbers say: an unknown kind is an object, an unknown type a blob. */
-export function objectOf(row: ObjectColumns): StoredObject {
-  const id = idOf(row.id);
-  const type = typeOf(row.type);
-  if (row.kind === KIND.tombstone) return { id, type, tombstone: row.body };
-  return row.encoding === ENCODING.plain
-    ? { id, type, body: row.body }
-    : { id, type, body: row.body, encoding: row.encoding };
+/** The row with its id in hex. */
+export function objectRow(row: ObjectColumns): ObjectRow {
+  return { ...row, id: idOf(row.id) };
 }
 
 export interface GraphColumns {

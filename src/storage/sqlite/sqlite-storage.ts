@@ -18,22 +18,14 @@ import type {
   WriteBatch,
 } from "../port.js";
 import { typeOf, unpackInline } from "../rows/inline.js";
+import { knownObject, objectOf } from "../rows/objects.js";
 import { toStoreError } from "./errors.js";
 import { readNear } from "./graph-near.js";
 import { walkGraph } from "./graph-walk.js";
 import type { GroupWriter } from "./group-writer.js";
 import { ReflogReader } from "./reflog-reader.js";
 import { retryWhileBusy } from "./retry.js";
-import {
-  commitOf,
-  idOf,
-  knownObject,
-  objectOf,
-  rawId,
-  refOf,
-  splitIds,
-  workflowOf,
-} from "./rows.js";
+import { commitOf, idOf, objectRow, rawId, refOf, splitIds, workflowOf } from "./rows.js";
 import { schemaVersion } from "./schema.js";
 import type { RowOf, Statements } from "./statements.js";
 import { checkStructure } from "./structure.js";
@@ -73,7 +65,7 @@ export class SqliteStorage implements Storage {
     return this.#read(w, (statements, wf) =>
       ids.map((id) => {
         const row = wf === undefined ? undefined : statements.object.get(wf, rawId(id));
-        return row && objectOf(knownObject(row));
+        return row && objectOf(knownObject(objectRow(row)));
       }),
     );
   }
@@ -171,7 +163,7 @@ export class SqliteStorage implements Storage {
   }
 
   scanObjects(w: string, after: string | null, limit: number): Promise<ScanPage<StoredObject>> {
-    return this.#scan(w, after, limit, "objectsAfter", objectOf);
+    return this.#scan(w, after, limit, "objectsAfter", (row) => objectOf(objectRow(row)));
   }
 
   scanCommits(w: string, after: string | null, limit: number): Promise<ScanPage<CommitRecord>> {

@@ -9,7 +9,7 @@ import {
   resultObjects,
 } from "../../merge/merge-commits.js";
 import { planMerge } from "../../merge/plan.js";
-import { checkPolicies, type Policies, PolicyScope } from "../../merge/policy.js";
+import { type Policies, PolicyScope } from "../../merge/policy.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { shortRefName } from "../../refs/names.js";
 import { movedRow, type RefUpdate } from "../../refs/ref-store.js";
@@ -120,7 +120,7 @@ export class MergeRun {
       maxBytes: repository.context.limits.stateMaxBytes,
       target,
       steps,
-      policies: PolicyScope.of(checkPolicies(policies)),
+      policies: PolicyScope.of(policies),
       resolvers: request.resolvers,
       signal: request.signal,
     };
