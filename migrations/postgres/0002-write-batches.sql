@@ -1,9 +1,9 @@
 -- The one write call: batches of objects, commits and ref moves, each batch judged
 -- alone, all landed by the one statement that calls this.
 --
--- Locks are taken in one order everywhere: refs by workflow and name, then the rows of
--- commits and objects by id. The caller gives batches so that, over all of them,
--- (workflow, ref) rises and comes once. A row of a commit exists only if its move
+-- Locks are taken in one order everywhere: refs by workflow and name, then commits that the
+-- batches build on, by workflow and id, then the rows of objects, which the caller gives in
+-- this order. No ref comes twice. A row of a commit exists only if its move
 -- happened, so a batch that is sent again finds it and has landed; a batch that is still
 -- under way holds the lock of its ref, or the unique entry of the row that it creates.
 --
@@ -14,6 +14,18 @@
 -- Answers a row a batch (move 0): status 0 ok, 1 created, 2 exists, 3 missing; and a row a
 -- move: status 0 moved, 1 landed, 2 conflict, 3 missing, 4 skipped, with the ref's row as it
 -- is then (seq NULL: no row), or the ids that are missing.
+--
+-- Every statement names the one workflow that it is about, and takes no column's value from an
+-- array's element: where the tables are distributed, a call for one workflow runs as a whole on
+-- the server that has it.
+
+-- Whether a body is what an object's id says; Git's numbers of types.
+CREATE FUNCTION is_object(p_type int, p_id bytea, p_body bytea) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT sha256(convert_to(CASE p_type WHEN 1 THEN 'commit' WHEN 2 THEN 'tree' ELSE 'blob' END
+    || ' ' || length(p_body), 'UTF8') || decode('00', 'hex') || p_body) = p_id
+$$;
+
 CREATE FUNCTION write_batches(
   p_workflow uuid,            -- of all batches, where the tables are distributed
   p_now bigint,
@@ -26,6 +38,7 @@ CREATE FUNCTION write_batches(
   m_reason text[], m_trace text[], m_commits int[],
   c_id bytea, c_generation bigint[], c_time bigint[], c_parents int[], c_parent_ids bytea,
   c_external text[], c_inline int[], c_body int[],
+  k_batch int[], k_id bytea, k_needs boolean[], -- commits that a batch refers to and does not bring
   o_batch int[], o_id bytea, o_type int[], o_encoding int[], o_body int[],
   p_bodies bytea
 ) RETURNS TABLE (
@@ -35,7 +48,7 @@ CREATE FUNCTION write_batches(
 DECLARE
   zero constant bytea := decode(repeat('00', 32), 'hex');
   n_moves constant int := cardinality(m_ref);
-  known uuid[];
+  known uuid;                 -- the last workflow that was found to be there
   r record;
   wf uuid;
   m int := 1;                 -- the move that comes next
@@ -68,17 +81,42 @@ DECLARE
   stored boolean;
   line text;
   new_hash bytea;
+  -- A move, a commit or an object, column by column.
+  v_ref text; v_seq bigint; v_step bigint; v_incarnation bytea; v_previous bytea;
+  v_log_time bigint; v_actor text; v_reason text; v_trace text;
+  v_id bytea; v_generation bigint; v_time bigint; v_parents bytea; v_external text;
+  v_inline bytea; v_body bytea; v_type smallint; v_encoding smallint;
   n_inline int;
   n_rows int;
   i int;
   j int;
   k int;
 BEGIN
-  PERFORM 1 FROM :"schema".refs
-    JOIN (SELECT b_workflow[x.b] AS w, x.ref FROM unnest(m_batch, m_ref) AS x (b, ref)) AS wanted
-      ON refs.workflow_id = wanted.w AND refs.name = wanted.ref
-    ORDER BY refs.workflow_id, refs.name FOR UPDATE OF refs;
-  SELECT array_agg(w.workflow_id) INTO known FROM :"schema".workflows AS w WHERE w.workflow_id = ANY (b_workflow);
+  FOR r IN
+    SELECT b_workflow[x.b] AS w, array_agg(x.ref) AS names
+      FROM unnest(m_batch, m_ref) AS x (b, ref) GROUP BY 1 ORDER BY 1
+  LOOP
+    PERFORM 1 FROM :"schema".refs AS t
+      WHERE t.workflow_id = r.w AND t.name = ANY (r.names) ORDER BY t.name FOR UPDATE;
+  END LOOP;
+  -- What is built on must not be collected meanwhile. A commit not seen lately, and so perhaps
+  -- condemned, is freshened; it may be condemned until its row is locked.
+  FOR r IN
+    SELECT b_workflow[x.b] AS w, array_agg(substring(k_id FROM 32 * x.n::int - 31 FOR 32)) AS ids
+      FROM unnest(k_batch) WITH ORDINALITY AS x (b, n) GROUP BY 1 ORDER BY 1
+  LOOP
+    PERFORM 1 FROM :"schema".commits AS t
+      WHERE t.workflow_id = r.w AND t.id = ANY (r.ids) AND t.seen_at < p_stale
+      ORDER BY t.id FOR NO KEY UPDATE;
+    IF FOUND THEN
+      UPDATE :"schema".commits AS t SET seen_at = p_now
+        WHERE t.workflow_id = r.w AND t.id = ANY (r.ids) AND t.seen_at < p_stale;
+    END IF;
+    PERFORM 1 FROM :"schema".commits AS t
+      WHERE t.workflow_id = r.w AND t.id = ANY (r.ids) ORDER BY t.id FOR SHARE;
+    UPDATE :"schema".commits AS t SET seen_at = p_now
+      WHERE t.workflow_id = r.w AND t.id = ANY (r.ids) AND t.seen_at < p_stale;
+  END LOOP;
 
   FOR b IN 1 .. cardinality(b_workflow) LOOP
     wf := b_workflow[b];
@@ -89,13 +127,15 @@ BEGIN
     IF i IS NOT NULL THEN
       INSERT INTO :"schema".workflows (workflow_id, created_at, id, classification, storage_region,
           retention_policy, isolation)
-        VALUES (wf, w_created[i], w_id[i], w_class[i], w_region[i], w_retention[i], w_isolation[i])
+        SELECT wf, w_created[i], w_id[i], w_class[i], w_region[i], w_retention[i], w_isolation[i]
         ON CONFLICT DO NOTHING;
       GET DIAGNOSTICS n_rows = ROW_COUNT;
       batch_status := CASE n_rows WHEN 0 THEN 2 ELSE 1 END;
-    ELSIF known IS NULL OR NOT wf = ANY (known) THEN
+    ELSIF wf IS DISTINCT FROM known
+      AND NOT EXISTS (SELECT 1 FROM :"schema".workflows AS t WHERE t.workflow_id = wf) THEN
       batch_status := 3;
     END IF;
+    IF batch_status = 0 THEN known := wf; END IF;
     r_batch := b; r_move := 0; r_status := batch_status;
     r_id := NULL; r_seq := NULL; r_log_hash := NULL; r_incarnation := NULL; r_max_step := NULL;
     r_missing := NULL;
@@ -109,8 +149,9 @@ BEGIN
     FOR x IN m .. m_end - 1 LOOP
       i := x - m + 1;
       c_first[i] := j;
+      v_ref := m_ref[x];
       SELECT t.id, t.seq, t.log_hash, t.incarnation, t.max_step INTO r
-        FROM :"schema".refs AS t WHERE t.workflow_id = wf AND t.name = m_ref[x];
+        FROM :"schema".refs AS t WHERE t.workflow_id = wf AND t.name = v_ref;
       a_found[i] := FOUND;
       head := r.id;
       a_head[i] := head; a_seq[i] := r.seq; a_hash[i] := r.log_hash;
@@ -147,6 +188,13 @@ BEGIN
         AND NOT EXISTS (SELECT 1 FROM :"schema".commits AS t WHERE t.workflow_id = wf AND t.id = target) THEN
         gone := gone || encode(target, 'hex');
       END IF;
+      FOR y IN 1 .. cardinality(k_batch) LOOP
+        CONTINUE WHEN NOT k_needs[y] OR k_batch[y] <> b OR a_status[i] <> 0;
+        need := substring(k_id FROM 32 * y - 31 FOR 32);
+        IF NOT EXISTS (SELECT 1 FROM :"schema".commits AS t WHERE t.workflow_id = wf AND t.id = need) THEN
+          gone := gone || encode(need, 'hex');
+        END IF;
+      END LOOP;
       IF cardinality(gone) > 0 THEN
         a_status[i] := 3;
         a_missing[i] := array_to_string(gone, ',');
@@ -177,22 +225,24 @@ BEGIN
       i := x - m + 1;
       target := substring(m_target FROM 32 * x - 31 FOR 32);
       stored := false;
+      v_ref := m_ref[x]; v_step := m_max_step[x];
+      v_log_time := m_time[x]; v_actor := m_actor[x]; v_reason := m_reason[x]; v_trace := m_trace[x];
+      v_seq := coalesce(a_seq[i], 0) + 1; v_previous := a_hash[i]; v_incarnation := a_incarnation[i];
+      head := coalesce(a_head[i], zero);
       IF a_status[i] = 0 THEN
         creates := a_head[i] IS NULL;
-        IF creates THEN a_incarnation[i] := substring(m_incarnation FROM 16 * x - 15 FOR 16); END IF;
-        head := coalesce(a_head[i], zero);
-        line := 'agstate-reflog 1' || E'\nref ' || m_ref[x]
-          || E'\nincarnation ' || encode(a_incarnation[i], 'hex')
-          || E'\nseq ' || (coalesce(a_seq[i], 0) + 1)
+        IF creates THEN v_incarnation := substring(m_incarnation FROM 16 * x - 15 FOR 16); END IF;
+        line := 'agstate-reflog 1' || E'\nref ' || v_ref
+          || E'\nincarnation ' || encode(v_incarnation, 'hex') || E'\nseq ' || v_seq
           || E'\nold ' || encode(head, 'hex') || E'\nnew ' || encode(target, 'hex')
-          || E'\nactor ' || m_actor[x] || E'\nreason ' || m_reason[x]
-          || E'\ntime ' || m_time[x] || E'\ntrace ' || m_trace[x]
-          || E'\nprevious ' || encode(coalesce(a_hash[i], zero), 'hex') || E'\n';
+          || E'\nactor ' || v_actor || E'\nreason ' || v_reason
+          || E'\ntime ' || v_log_time || E'\ntrace ' || v_trace
+          || E'\nprevious ' || encode(coalesce(v_previous, zero), 'hex') || E'\n';
         new_hash := sha256(convert_to(line, 'UTF8'));
         IF NOT a_found[i] THEN
           -- Whoever creates the same name at the same time is waited for here.
           INSERT INTO :"schema".refs (workflow_id, seq, max_step, name, incarnation, log_hash, id)
-            VALUES (wf, 1, m_max_step[x], m_ref[x], a_incarnation[i], new_hash, nullif(target, zero))
+            VALUES (wf, 1, v_step, v_ref, v_incarnation, new_hash, nullif(target, zero))
             ON CONFLICT DO NOTHING;
           GET DIAGNOSTICS n_rows = ROW_COUNT;
           IF n_rows = 0 THEN RAISE EXCEPTION SQLSTATE 'AG001' USING MESSAGE = 'a ref was created meanwhile'; END IF;
@@ -201,27 +251,28 @@ BEGIN
       FOR y IN c .. c + m_commits[x] - 1 LOOP
         n_inline := greatest(c_inline[y], 0);
         IF a_status[i] = 0 THEN
-          carries := m_commits[x] = 1 AND substring(c_id FROM 32 * y - 31 FOR 32) = target
+          v_id := substring(c_id FROM 32 * y - 31 FOR 32);
+          v_parents := substring(c_parent_ids FROM 32 * p_at + 1 FOR 32 * c_parents[y]);
+          v_generation := c_generation[y]; v_time := c_time[y]; v_external := c_external[y];
+          v_inline := CASE WHEN c_inline[y] >= 0 THEN substring(p_bodies FROM c_at FOR c_inline[y]) END;
+          v_body := substring(p_bodies FROM c_at + n_inline FOR c_body[y]);
+          -- The log entry is kept in its row when it is the move's only commit, on top of the head.
+          carries := m_commits[x] = 1 AND v_id = target
             AND CASE WHEN c_parents[y] = 0 THEN head = zero
-              ELSE head = substring(c_parent_ids FROM 32 * p_at + 1 FOR 32) END;
-          INSERT INTO :"schema".commits AS t (workflow_id, generation, time, seen_at, log_seq, log_time, id,
-              parents, log_incarnation, log_previous, log_ref, log_actor, log_reason, log_trace,
-              external_id, inline, body)
-            VALUES (wf, c_generation[y], c_time[y], p_now,
-              CASE WHEN carries THEN coalesce(a_seq[i], 0) + 1 END,
-              CASE WHEN carries THEN m_time[x] END,
-              substring(c_id FROM 32 * y - 31 FOR 32),
-              substring(c_parent_ids FROM 32 * p_at + 1 FOR 32 * c_parents[y]),
-              CASE WHEN carries THEN a_incarnation[i] END,
-              CASE WHEN carries THEN a_hash[i] END,
-              CASE WHEN carries THEN m_ref[x] END,
-              CASE WHEN carries THEN m_actor[x] END,
-              CASE WHEN carries THEN m_reason[x] END,
-              CASE WHEN carries THEN nullif(m_trace[x], '') END,
-              c_external[y],
-              CASE WHEN c_inline[y] >= 0 THEN substring(p_bodies FROM c_at FOR c_inline[y]) END,
-              substring(p_bodies FROM c_at + n_inline FOR c_body[y]))
-            ON CONFLICT (workflow_id, id) DO NOTHING;
+              ELSE head = substring(v_parents FROM 1 FOR 32) END;
+          IF carries THEN
+            INSERT INTO :"schema".commits AS t (workflow_id, generation, time, seen_at, log_seq, log_time, id,
+                parents, log_incarnation, log_previous, log_ref, log_actor, log_reason, log_trace,
+                external_id, inline, body)
+              VALUES (wf, v_generation, v_time, p_now, v_seq, v_log_time, v_id, v_parents, v_incarnation,
+                v_previous, v_ref, v_actor, v_reason, nullif(v_trace, ''), v_external, v_inline, v_body)
+              ON CONFLICT (workflow_id, id) DO NOTHING;
+          ELSE
+            INSERT INTO :"schema".commits AS t (workflow_id, generation, time, seen_at, id, parents,
+                external_id, inline, body)
+              VALUES (wf, v_generation, v_time, p_now, v_id, v_parents, v_external, v_inline, v_body)
+              ON CONFLICT (workflow_id, id) DO NOTHING;
+          END IF;
           GET DIAGNOSTICS n_rows = ROW_COUNT;
           IF n_rows = 1 THEN
             stored := stored OR carries;
@@ -229,13 +280,12 @@ BEGIN
             a_status[i] := 1;
           ELSE
             -- One that is stored already keeps its log entry; a damaged copy is replaced.
-            UPDATE :"schema".commits AS t SET generation = c_generation[y], time = c_time[y], seen_at = p_now,
-                parents = substring(c_parent_ids FROM 32 * p_at + 1 FOR 32 * c_parents[y]),
-                external_id = c_external[y],
-                inline = CASE WHEN c_inline[y] >= 0 THEN substring(p_bodies FROM c_at FOR c_inline[y]) END,
-                body = substring(p_bodies FROM c_at + n_inline FOR c_body[y])
-              WHERE t.workflow_id = wf AND t.id = substring(c_id FROM 32 * y - 31 FOR 32)
-                AND (t.seen_at < p_stale OR t.body <> substring(p_bodies FROM c_at + n_inline FOR c_body[y]));
+            UPDATE :"schema".commits AS t SET generation = v_generation, time = v_time, parents = v_parents,
+                external_id = v_external, inline = v_inline, body = v_body
+              WHERE t.workflow_id = wf AND t.id = v_id AND t.body <> v_body
+                AND :"schema".is_object(1, v_id, v_body);
+            UPDATE :"schema".commits AS t SET seen_at = p_now
+              WHERE t.workflow_id = wf AND t.id = v_id AND t.seen_at < p_stale;
           END IF;
         END IF;
         c_at := c_at + n_inline + c_body[y];
@@ -245,22 +295,21 @@ BEGIN
       IF a_status[i] = 0 THEN
         changed := true;
         IF a_found[i] THEN
-          UPDATE :"schema".refs AS t SET id = nullif(target, zero), seq = a_seq[i] + 1,
-              max_step = greatest(t.max_step, m_max_step[x]), incarnation = a_incarnation[i],
-              log_hash = new_hash
-            WHERE t.workflow_id = wf AND t.name = m_ref[x];
+          UPDATE :"schema".refs AS t SET id = nullif(target, zero), seq = v_seq,
+              max_step = greatest(t.max_step, v_step), incarnation = v_incarnation, log_hash = new_hash
+            WHERE t.workflow_id = wf AND t.name = v_ref;
         END IF;
         IF NOT stored THEN
           INSERT INTO :"schema".reflog (workflow_id, seq, time, ref, incarnation, old, new, previous, actor,
               reason, trace)
-            VALUES (wf, coalesce(a_seq[i], 0) + 1, m_time[x], m_ref[x], a_incarnation[i],
-              nullif(head, zero), nullif(target, zero), a_hash[i], m_actor[x], m_reason[x], m_trace[x]);
+            VALUES (wf, v_seq, v_log_time, v_ref, v_incarnation, nullif(head, zero), nullif(target, zero),
+              v_previous, v_actor, v_reason, v_trace);
         END IF;
-        a_found[i] := true;
         a_head[i] := nullif(target, zero);
-        a_seq[i] := coalesce(a_seq[i], 0) + 1;
+        a_seq[i] := v_seq;
         a_hash[i] := new_hash;
-        a_step[i] := greatest(coalesce(a_step[i], 0), m_max_step[x]);
+        a_incarnation[i] := v_incarnation;
+        a_step[i] := greatest(coalesce(a_step[i], 0), v_step);
       END IF;
       r_batch := b; r_move := x; r_status := a_status[i];
       r_id := encode(a_head[i], 'hex'); r_seq := a_seq[i]; r_log_hash := encode(a_hash[i], 'hex');
@@ -273,22 +322,23 @@ BEGIN
     m := m_end;
   END LOOP;
 
-  IF any_won AND cardinality(o_batch) > 0 THEN
-    INSERT INTO :"schema".objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
-      SELECT DISTINCT ON (s.w, s.id) s.w, p_now, s.type, 0, s.encoding, s.id, s.body
-        FROM (
-          SELECT b_workflow[o.b] AS w, o.type, o.encoding,
-              substring(o_id FROM 32 * o.n::int - 31 FOR 32) AS id,
-              substring(p_bodies FROM c_at + (sum(o.len) OVER (ORDER BY o.n) - o.len)::int FOR o.len) AS body,
-              o.b
-            FROM unnest(o_batch, o_type, o_encoding, o_body) WITH ORDINALITY AS o (b, type, encoding, len, n)
-        ) AS s
-        WHERE won[s.b]
-        ORDER BY s.w, s.id
-      ON CONFLICT (workflow_id, id) DO UPDATE SET type = excluded.type, kind = 0,
-        encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
-      WHERE t.seen_at < p_stale OR t.kind <> 0 OR t.type <> excluded.type
-        OR t.encoding <> excluded.encoding OR t.body <> excluded.body;
-  END IF;
+  FOR x IN 1 .. CASE WHEN any_won THEN cardinality(o_batch) ELSE 0 END LOOP
+    IF won[o_batch[x]] THEN
+      wf := b_workflow[o_batch[x]];
+      v_type := o_type[x]; v_encoding := o_encoding[x];
+      v_id := substring(o_id FROM 32 * x - 31 FOR 32);
+      v_body := substring(p_bodies FROM c_at FOR o_body[x]);
+      INSERT INTO :"schema".objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
+        VALUES (wf, p_now, v_type, 0, v_encoding, v_id, v_body)
+        ON CONFLICT (workflow_id, id) DO UPDATE SET type = excluded.type, kind = 0,
+          encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
+        WHERE CASE WHEN t.kind = 0 AND t.type = excluded.type AND t.encoding = excluded.encoding
+            AND t.body = excluded.body
+          THEN t.seen_at < p_stale
+          -- What is stored under the id is replaced only by what the id is the hash of.
+          ELSE :"schema".is_object(excluded.type, excluded.id, excluded.body) END;
+    END IF;
+    c_at := c_at + o_body[x];
+  END LOOP;
 END
 $$;

@@ -75,8 +75,10 @@ BEGIN
         ORDER BY x.w, x.id
       ON CONFLICT (workflow_id, id) DO UPDATE SET type = excluded.type, kind = 0,
         encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
-      WHERE t.seen_at < p_stale OR t.kind <> 0 OR t.type <> excluded.type
-        OR t.encoding <> excluded.encoding OR t.body <> excluded.body
+      WHERE CASE WHEN t.kind = 0 AND t.type = excluded.type AND t.encoding = excluded.encoding
+          AND t.body = excluded.body
+        THEN t.seen_at < p_stale
+        ELSE :"schema".is_object(excluded.type, excluded.id, excluded.body) END
   )
   SELECT j.n, j.seq, encode(j.log_hash, 'hex'), encode(j.incarnation, 'hex'), j.step
     FROM landed AS j;

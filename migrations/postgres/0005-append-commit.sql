@@ -12,6 +12,7 @@ CREATE FUNCTION append_commit(
 DECLARE
   r record;
   new_hash bytea;
+  v_type smallint; v_encoding smallint;
   at int := 1;
 BEGIN
   SELECT t.id, t.seq, t.max_step, t.incarnation, t.log_hash INTO r
@@ -34,13 +35,16 @@ BEGIN
       max_step = greatest(r.max_step, m_max_step), log_hash = new_hash
     WHERE t.workflow_id = p_workflow AND t.name = m_ref;
   FOR i IN 1 .. cardinality(o_type) LOOP
+    v_type := o_type[i]; v_encoding := o_encoding[i];
     INSERT INTO :"schema".objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
-      VALUES (p_workflow, p_now, o_type[i], 0, o_encoding[i], substring(o_id FROM 32 * i - 31 FOR 32),
+      VALUES (p_workflow, p_now, v_type, 0, v_encoding, substring(o_id FROM 32 * i - 31 FOR 32),
         substring(p_bodies FROM at FOR o_body[i]))
       ON CONFLICT (workflow_id, id) DO UPDATE SET type = excluded.type, kind = 0,
         encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
-      WHERE t.seen_at < p_stale OR t.kind <> 0 OR t.type <> excluded.type
-        OR t.encoding <> excluded.encoding OR t.body <> excluded.body;
+      WHERE CASE WHEN t.kind = 0 AND t.type = excluded.type AND t.encoding = excluded.encoding
+          AND t.body = excluded.body
+        THEN t.seen_at < p_stale
+        ELSE :"schema".is_object(excluded.type, excluded.id, excluded.body) END;
     at := at + o_body[i];
   END LOOP;
   r_batch := 1; r_seq := r.seq + 1; r_log_hash := encode(new_hash, 'hex');

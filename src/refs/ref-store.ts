@@ -34,6 +34,8 @@ export interface RefUpdate {
 export interface UpdateBatch {
   readonly updates: readonly RefUpdate[];
   readonly objects?: readonly ObjectRecord[];
+  /** As of `WriteBatch`. */
+  readonly needs?: readonly ObjectId[];
   readonly create?: WorkflowRecord;
   /** All or none; default true. */
   readonly atomic?: boolean;
@@ -71,6 +73,7 @@ export class RefStore {
       workflow: this.workflow,
       create: batch.create,
       objects: batch.objects ?? [],
+      needs: batch.needs,
       moves: batch.updates.map((update) => this.move(update)),
       atomic: batch.atomic ?? true,
     });

@@ -153,13 +153,20 @@ export interface WorkflowRecord {
  *
  * At most one move a ref. Objects are stored when at least one move happens.
  * Objects are in any order; what they refer to is either in the batch or
- * reachable from a commit that a move builds on.
+ * reachable from a commit that a move builds on or the batch needs. All of these
+ * are held against collection until the batch has landed: the write locks and
+ * freshens them.
  */
 export interface WriteBatch {
   readonly workflow: string;
   /** Creates the workflow; the whole batch is refused if it exists. */
   readonly create?: WorkflowRecord | undefined;
   readonly objects: readonly ObjectRecord[];
+  /**
+   * Commits that must be stored beside those that the moves build on, because the batch refers to
+   * objects of theirs without sending them; each that is not makes every move `missing`.
+   */
+  readonly needs?: readonly ObjectId[] | undefined;
   readonly moves: readonly RefMove[];
   /** All moves or none; without it each move is judged alone. */
   readonly atomic: boolean;
@@ -172,7 +179,7 @@ export type MoveAnswer =
   | { readonly outcome: "landed"; readonly row: RefRow | null }
   /** The expectation did not hold; `actual` is the ref's row (deleted: id null), null if never seen. */
   | { readonly outcome: "conflict"; readonly actual: RefRow | null }
-  /** The target, or a parent of a commit in the move, is not stored. */
+  /** The target, a parent of a commit in the move, or a commit that the batch needs is not stored. */
   | { readonly outcome: "missing"; readonly ids: readonly ObjectId[] }
   /** Another move of the same atomic batch was refused, or the workflow was. */
   | { readonly outcome: "skipped" };
@@ -217,6 +224,25 @@ export interface ScanPage<Row> {
   readonly rows: readonly Row[];
   /** Give it to the next call; null at the end. */
   readonly next: string | null;
+}
+
+/** A row as collection sees it. */
+export interface SeenRow {
+  readonly id: ObjectId;
+  readonly type: ObjectType | "commit";
+  /** Of a commit; 0 for an object. */
+  readonly generation: number;
+  /** When it was last written or freshened, in seconds; 0 when it is condemned. */
+  readonly seenAt: number;
+  /** What the row holds, in bytes of bodies. */
+  readonly bytes: number;
+}
+
+/** What a sweep did. */
+export interface Swept {
+  readonly removed: number;
+  /** Those that are condemned no more, since a write has referred to them. */
+  readonly spared: readonly ObjectId[];
 }
 
 /** Counts and names of what a scan found wrong with the rows themselves, as a backend sees it. */
@@ -298,6 +324,41 @@ export interface Storage {
     after: string | null,
     limit: number,
   ): Promise<ScanPage<CommitRecord>>;
+
+  /**
+   * Goes through the rows of one kind that were last written or freshened before a moment (seconds), for
+   * collection, in storage order and without their bodies.
+   */
+  scanSeen(
+    workflow: string,
+    type: ObjectType | "commit",
+    before: number,
+    after: string | null,
+    limit: number,
+  ): Promise<ScanPage<SeenRow>>;
+
+  /**
+   * Reads the commits that log entries of the workflow made since a moment (milliseconds) moved a ref
+   * away from, as a reset or a deletion does: what the logs alone still hold. Those that were only
+   * appended to may be left out. They need not be stored any more.
+   */
+  readAbandoned(workflow: string, since: number): Promise<ObjectId[]>;
+
+  /**
+   * Condemns rows last seen before a moment (seconds): takes away that they were ever seen. A write that
+   * refers to a condemned row, by sending the object or by building on the commit, freshens it;
+   * a write under way that has referred to it already is waited for. So whatever was condemned and
+   * is not reachable from refs read *after* that can be swept, beside any writers. Ids that are
+   * not stored are passed over.
+   */
+  condemn(workflow: string, ids: readonly ObjectId[], before: number): Promise<void>;
+
+  /**
+   * Removes rows that are condemned still, in one transaction, and spares the others. Of commits it
+   * removes all or, when one is to be spared, none, since what is below that one must stay. A log
+   * entry that was kept with a removed commit is kept on its own.
+   */
+  sweep(workflow: string, ids: readonly ObjectId[]): Promise<Swept>;
 
   /** Asks the backend to check its own files; an empty answer means sound. */
   checkStructure(): Promise<StructureProblem[]>;

@@ -1,4 +1,5 @@
 import type { ConformanceCase, OpenedStorage } from "./case.js";
+import { collectCases } from "./cases/collect.js";
 import { graphCases } from "./cases/graph.js";
 import { lifeCases } from "./cases/life.js";
 import { moveCases } from "./cases/moves.js";
@@ -15,6 +16,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...reflogCases,
   ...objectCases,
   ...graphCases,
+  ...collectCases,
   ...lifeCases,
 ];
 

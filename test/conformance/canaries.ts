@@ -355,5 +355,58 @@ export const canaries: Readonly<Record<string, Canary>> = {
       return { ...usage, objects: usage.objects - rows.flatMap((c) => c.inline).length };
     },
   }),
+  "sweeps what is not condemned": (good) => ({
+    ...forward(good),
+    async sweep(w, ids) {
+      await good.condemn(w, ids, 4_000_000_000);
+      return good.sweep(w, ids);
+    },
+  }),
+  "condemns nothing": (good) => ({ ...forward(good), condemn: async () => undefined }),
+  "condemns what was seen since": (good) => ({
+    ...forward(good),
+    condemn: (w, ids) => good.condemn(w, ids, 4_000_000_000),
+  }),
+  "does not freshen what it has": (good) => {
+    const condemned = new Set<ObjectId>();
+    return {
+      ...forward(good),
+      async condemn(w, ids, before) {
+        for (const id of ids) condemned.add(id);
+        return good.condemn(w, ids, before);
+      },
+      async write(batch) {
+        const answer = await good.write(batch);
+        const sent = batch.objects.map(({ id }) => id).filter((id) => condemned.has(id));
+        await good.condemn(batch.workflow, sent, 4_000_000_000);
+        return answer;
+      },
+    };
+  },
+  "forgets what a batch needs": (good) => ({
+    ...forward(good),
+    write: (batch) => good.write({ ...batch, needs: [] }),
+  }),
+  "sweeps those of some commits that are condemned": (good) => ({
+    ...forward(good),
+    async sweep(w, ids) {
+      let removed = 0;
+      const spared: ObjectId[] = [];
+      for (const id of ids) {
+        const swept = await good.sweep(w, [id]);
+        removed += swept.removed;
+        spared.push(...swept.spared);
+      }
+      return { removed, spared };
+    },
+  }),
+  "forgets what refs were moved away from": (good) => ({
+    ...forward(good),
+    readAbandoned: async () => [],
+  }),
+  "sees rows of any age": (good) => ({
+    ...forward(good),
+    scanSeen: (w, type, _, after, limit) => good.scanSeen(w, type, 4_000_000_000, after, limit),
+  }),
   "answers after it was closed": (good) => ({ ...forward(good), async close() {} }),
 };

@@ -59,6 +59,11 @@ export function closedGuard(storage: Storage): Storage {
       guard("scanObjects", () => storage.scanObjects(w, after, limit)),
     scanCommits: (w, after, limit) =>
       guard("scanCommits", () => storage.scanCommits(w, after, limit)),
+    scanSeen: (w, type, before, after, limit) =>
+      guard("scanSeen", () => storage.scanSeen(w, type, before, after, limit)),
+    readAbandoned: (w, since) => guard("readAbandoned", () => storage.readAbandoned(w, since)),
+    condemn: (w, ids, before) => guard("condemn", () => storage.condemn(w, ids, before)),
+    sweep: (w, ids) => guard("sweep", () => storage.sweep(w, ids)),
     checkStructure: () => guard("checkStructure", () => storage.checkStructure()),
     usage: (w) => guard("usage", () => storage.usage(w)),
     describe: () => guard("describe", () => storage.describe()),

@@ -36,6 +36,10 @@ const METHODS: readonly Method[] = [
   "readWorkflow",
   "scanObjects",
   "scanCommits",
+  "scanSeen",
+  "readAbandoned",
+  "condemn",
+  "sweep",
   "checkStructure",
   "usage",
   "describe",
@@ -109,6 +113,11 @@ export function counting(storage: Storage): CountingStorage {
       tally("Read", page.rows);
       return page;
     },
+    scanSeen: (w, type, before, after, limit) =>
+      call("scanSeen", () => storage.scanSeen(w, type, before, after, limit)),
+    readAbandoned: (w, since) => call("readAbandoned", () => storage.readAbandoned(w, since)),
+    condemn: (w, ids, before) => call("condemn", () => storage.condemn(w, ids, before)),
+    sweep: (w, ids) => call("sweep", () => storage.sweep(w, ids)),
     checkStructure: () => call("checkStructure", () => storage.checkStructure()),
     usage: (w) => call("usage", () => storage.usage(w)),
     describe: () => call("describe", () => storage.describe()),

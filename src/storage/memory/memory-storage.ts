@@ -1,15 +1,19 @@
 import { AgstateError } from "../../core/errors.js";
-import type { ObjectId } from "../../core/ids.js";
+import { type ObjectId, ZERO_ID } from "../../core/ids.js";
 import { closedGuard } from "../decorators/closed-guard.js";
 import type {
   BackendOptions,
   CommitRecord,
   GraphNode,
+  ObjectType,
   RefPattern,
   RefRow,
+  ScanPage,
+  SeenRow,
   Storage,
   StoredObject,
   StoredReflogEntry,
+  Swept,
   WorkflowRecord,
   WriteAnswer,
   WriteBatch,
@@ -180,6 +184,44 @@ class MemoryStorage implements Storage {
     return page([...(this.#workflows.get(w)?.commits.values() ?? [])], after, limit, copyCommit);
   }
 
+  async scanSeen(
+    w: string,
+    type: ObjectType | "commit",
+    before: number,
+    after: string | null,
+    limit: number,
+  ): Promise<ScanPage<SeenRow>> {
+    const state = this.#workflows.get(w);
+    if (state === undefined) return { rows: [], next: null };
+    return page(seenRows(state, type, before), after, limit, (row) => row);
+  }
+
+  async readAbandoned(w: string, since: number): Promise<ObjectId[]> {
+    const logs = [...(this.#workflows.get(w)?.logs.values() ?? [])].flat();
+    return [...new Set(logs.filter(({ time }) => time >= since).map((entry) => entry.old))].filter(
+      (id) => id !== ZERO_ID,
+    );
+  }
+
+  async condemn(w: string, ids: readonly ObjectId[], before: number): Promise<void> {
+    const seen = this.#workflows.get(w)?.seen;
+    for (const id of ids) if ((seen?.get(id) ?? before) < before) seen?.set(id, 0);
+  }
+
+  async sweep(w: string, ids: readonly ObjectId[]): Promise<Swept> {
+    const state = this.#workflows.get(w);
+    if (state === undefined) return { removed: 0, spared: [] };
+    const spared = ids.filter((id) => state.seen.has(id) && state.seen.get(id) !== 0);
+    if (spared.some((id) => state.commits.has(id))) return { removed: 0, spared };
+    let removed = 0;
+    for (const id of ids) {
+      if (state.seen.get(id) !== 0) continue;
+      for (const rows of [state.commits, state.objects]) if (rows.delete(id)) removed++;
+      state.seen.delete(id);
+    }
+    return { removed, spared };
+  }
+
   async checkStructure() {
     return [];
   }
@@ -205,6 +247,29 @@ class MemoryStorage implements Storage {
   async close(): Promise<void> {
     this.#workflows.clear();
   }
+}
+
+/** Rows of one kind that were last seen before a moment. */
+function seenRows(state: WorkflowState, type: SeenRow["type"], before: number): SeenRow[] {
+  const rows: SeenRow[] = [];
+  const meet = (id: ObjectId, generation: number, bytes: number) => {
+    const seenAt = state.seen.get(id) ?? 0;
+    if (seenAt < before) rows.push({ id, type, generation, seenAt, bytes });
+  };
+  if (type === "commit") {
+    for (const { id, generation, body, inline } of state.commits.values()) {
+      meet(
+        id,
+        generation,
+        inline.reduce((sum, object) => sum + object.body.length, body.length),
+      );
+    }
+  } else {
+    for (const object of state.objects.values()) {
+      if (object.type === type) meet(object.id, 0, object.body.length);
+    }
+  }
+  return rows;
 }
 
 /** A page has at least one row, or a scan would never end. */

@@ -13,13 +13,15 @@ import {
   type WriteBatch,
 } from "../port.js";
 
-/** One workflow of the model: five plain maps, changed only by {@link applyBatch}. */
+/** One workflow of the model: plain maps, changed only by {@link applyBatch} and by collection. */
 export class WorkflowState {
   readonly objects = new Map<ObjectId, ObjectRecord>();
   readonly commits = new Map<ObjectId, CommitRecord>();
   readonly refs = new Map<string, RefRow>();
   /** Entries of a ref in the order of their `seq`, from 1. */
   readonly logs = new Map<string, StoredReflogEntry[]>();
+  /** When an object or commit was last written or freshened, in seconds; 0 when it is condemned. */
+  readonly seen = new Map<ObjectId, number>();
 
   constructor(readonly record: WorkflowRecord) {}
 }
@@ -39,7 +41,7 @@ export function applyBatch(
 ): MoveAnswer[] {
   const coming = new Set<ObjectId>();
   const refusals = batch.moves.map((move) => {
-    const refusal = judge(state, move, coming);
+    const refusal = judge(state, move, coming, batch.needs ?? []);
     if (refusal === null) for (const commit of move.commits) coming.add(commit.id);
     return refusal;
   });
@@ -54,7 +56,12 @@ export function applyBatch(
   }
 
   if (refusals.includes(null)) {
-    for (const object of batch.objects) state.objects.set(object.id, copyObject(object));
+    const now = Math.floor(options.now() / 1000);
+    for (const object of batch.objects) {
+      state.objects.set(object.id, copyObject(object));
+      state.seen.set(object.id, now);
+    }
+    for (const id of batch.needs ?? []) state.seen.set(id, now);
   }
   return batch.moves.map(
     (move, i) => refusals[i] ?? { outcome: "moved", row: happen(state, move, options) },
@@ -65,6 +72,7 @@ function judge(
   state: WorkflowState,
   move: RefMove,
   coming: ReadonlySet<ObjectId>,
+  needs: readonly ObjectId[],
 ): MoveAnswer | null {
   const row = state.refs.get(move.ref) ?? null;
   const head = row?.id ?? null;
@@ -85,12 +93,16 @@ function judge(
     own.add(commit.id);
   }
   if (target !== null && !known(target)) missing.add(target);
+  for (const id of needs) if (!state.commits.has(id)) missing.add(id);
   return missing.size > 0 ? { outcome: "missing", ids: [...missing] } : null;
 }
 
 function happen(state: WorkflowState, move: RefMove, options: BackendOptions): RefRow {
+  const now = Math.floor(options.now() / 1000);
+  if (move.target !== null) state.seen.set(move.target, now);
   for (const commit of move.commits) {
     state.commits.set(commit.id, { ...commit, ...copyBody(commit), inline: copyAll(commit) });
+    for (const id of [commit.id, ...commit.parents]) state.seen.set(id, now);
   }
 
   const before = state.refs.get(move.ref);

@@ -23,9 +23,10 @@ export function appendStatement(schema: string, name: keyof typeof PARAMETERS): 
 }
 
 /** Whether a batch only puts one commit on top of the one that its ref is expected to be at. */
-export function isAppend({ create, moves }: WriteBatch): boolean {
+export function isAppend({ create, moves, needs = [] }: WriteBatch): boolean {
   const [move] = moves;
-  if (create !== undefined || move === undefined || moves.length > 1) return false;
+  if (create !== undefined || needs.length > 0 || move === undefined || moves.length > 1)
+    return false;
   const [commit] = move.commits;
   if (commit === undefined || move.commits.length > 1 || move.expect.kind !== "id") return false;
   const { parents } = commit;

@@ -5,17 +5,19 @@ import type {
   RefPattern,
   RefRow,
   ScanPage,
+  SeenRow,
   Storage,
   StoreDescription,
   StoredObject,
   StoredReflogEntry,
   StructureProblem,
+  Swept,
   Usage,
   WorkflowRecord,
   WriteAnswer,
   WriteBatch,
 } from "../port.js";
-import { typeOf, unpackInline } from "../rows/inline.js";
+import { TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
 import type { Connection } from "./connection.js";
 import type { GroupWriter } from "./group-writer.js";
@@ -26,6 +28,7 @@ import {
   graphOf,
   type RefColumns,
   refOf,
+  splitIds,
   type WorkflowColumns,
   workflowOf,
 } from "./rows.js";
@@ -155,6 +158,49 @@ export class PostgresStorage implements Storage {
     );
   }
 
+  async scanSeen(
+    w: string,
+    type: SeenRow["type"],
+    before: number,
+    after: string | null,
+    limit: number,
+  ): Promise<ScanPage<SeenRow>> {
+    const size = Math.max(1, limit);
+    const values = [before, rawId(after ?? ""), size + 1];
+    const found =
+      type === "commit"
+        ? await this.rows<SeenColumns>("commitsSeen", w, ...values)
+        : await this.rows<SeenColumns>("objectsSeen", w, ...values, TYPE_NUMBER[type]);
+    const rows = found.slice(0, size).map(
+      (row): SeenRow => ({
+        id: row.id as ObjectId,
+        type,
+        generation: Number(row.generation),
+        seenAt: Number(row.seen_at),
+        bytes: Number(row.bytes),
+      }),
+    );
+    return { rows, next: found.length > size ? (rows.at(-1)?.id ?? null) : null };
+  }
+
+  async readAbandoned(w: string, since: number): Promise<ObjectId[]> {
+    const rows = await this.rows<{ id: ObjectId }>("abandoned", w, since);
+    return rows.map(({ id }) => id);
+  }
+
+  async condemn(w: string, ids: readonly ObjectId[], before: number): Promise<void> {
+    for (const page of pages(ids)) await this.rows("condemn", w, rawIds(page), before);
+  }
+
+  async sweep(w: string, ids: readonly ObjectId[]): Promise<Swept> {
+    const [row] = await this.rows<{ removed: string; spared: string | null }>(
+      "sweep",
+      w,
+      rawIds(ids),
+    );
+    return { removed: Number(row?.removed ?? 0), spared: splitIds(row?.spared ?? "") };
+  }
+
   /** The server keeps watch over its own files (data checksums, amcheck). */
   async checkStructure(): Promise<StructureProblem[]> {
     return [];
@@ -230,6 +276,13 @@ export class PostgresStorage implements Storage {
 }
 
 type Columns<Row> = Row & Record<string, unknown>;
+
+interface SeenColumns {
+  readonly id: string;
+  readonly generation: string;
+  readonly seen_at: string;
+  readonly bytes: number;
+}
 
 interface ReflogColumns {
   readonly seq: string;

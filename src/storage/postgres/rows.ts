@@ -31,7 +31,7 @@ export function commitOf(row: CommitColumns, lenient = false): CommitRecord {
 }
 
 /** Ids in hex, one after the other. */
-function splitIds(hex: string): ObjectId[] {
+export function splitIds(hex: string): ObjectId[] {
   const ids: ObjectId[] = [];
   for (let at = 0; at + OBJECT_ID_HEX_LENGTH <= hex.length; at += OBJECT_ID_HEX_LENGTH) {
     ids.push(hex.slice(at, at + OBJECT_ID_HEX_LENGTH) as ObjectId);

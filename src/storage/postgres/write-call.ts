@@ -3,6 +3,7 @@ import type {
   Expectation,
   MoveAnswer,
   ObjectRecord,
+  RefMove,
   RefRow,
   WriteAnswer,
   WriteBatch,
@@ -26,7 +27,7 @@ export interface AnswerRow {
 }
 
 /** How many parameters `write_batches` takes. */
-const PARAMETERS = 39;
+const PARAMETERS = 42;
 
 export function writeStatement(schema: string): string {
   const parameters = Array.from({ length: PARAMETERS }, (_, i) => `$${i + 1}`).join(", ");
@@ -75,6 +76,7 @@ export function encodeBatches(
     inline: [] as number[],
     body: [] as number[],
   };
+  const builtOn = { batch: [] as number[], id: [] as string[], needed: [] as boolean[] };
   const objects = {
     batch: [] as number[],
     id: [] as string[],
@@ -82,6 +84,7 @@ export function encodeBatches(
     encoding: [] as number[],
     body: [] as number[],
   };
+  const toPack: { key: string; number: number; object: ObjectRecord }[] = [];
   const bodies: Uint8Array[] = [];
   const objectBodies: Uint8Array[] = [];
   batches.forEach((batch, i) => {
@@ -121,9 +124,18 @@ export function encodeBatches(
         bodies.push(commit.body);
       }
     }
-    for (const object of batch.objects) packObject(object, number);
+    const needs = new Set(batch.needs);
+    for (const id of new Set([...batch.moves.flatMap((move) => [...idsBuiltOn(move)]), ...needs])) {
+      builtOn.batch.push(number);
+      builtOn.id.push(id);
+      builtOn.needed.push(needs.has(id));
+    }
+    const key = workflows[i] as string;
+    for (const object of batch.objects) toPack.push({ key, number, object });
   });
-  function packObject(object: ObjectRecord, number: number): void {
+  // Rows are locked in the order of ids everywhere.
+  toPack.sort((a, b) => compare(a.key, b.key) || compare(a.object.id, b.object.id));
+  for (const { number, object } of toPack) {
     objects.batch.push(number);
     objects.id.push(object.id);
     objects.type.push(TYPE_NUMBER[object.type]);
@@ -167,6 +179,9 @@ export function encodeBatches(
     commits.external,
     commits.inline,
     commits.body,
+    builtOn.batch,
+    hex(builtOn.id),
+    builtOn.needed,
     objects.batch,
     hex(objects.id),
     objects.type,
@@ -174,6 +189,19 @@ export function encodeBatches(
     objects.body,
     Buffer.concat([...bodies, ...objectBodies]),
   ];
+}
+
+/** The commits that a move refers to and does not bring; the head that it expects is locked with its ref. */
+function idsBuiltOn({ target, commits, expect }: RefMove): Set<ObjectId> {
+  const ids = new Set(commits.flatMap((commit) => commit.parents));
+  if (target !== null) ids.add(target);
+  for (const { id } of commits) ids.delete(id);
+  if (expect.kind === "id") ids.delete(expect.id);
+  return ids;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 const WORKFLOW_STATUS = ["ok", "created", "exists", "missing"] as const;

@@ -91,6 +91,7 @@ export function applyBatch(context: WriteContext, batch: WriteBatch, sole: boole
     (plan): MoveAnswer => ("outcome" in plan ? plan : moveRef(context, wf, plan, clock)),
   );
   const changed = answers.some((answer) => answer.outcome === "moved");
+  if (changed) freshenAll(statements, wf, batch.needs ?? [], clock);
   if (changed && !objectsFirst) putObjects(statements, wf, batch, clock);
   return {
     answer: { workflow: batch.create === undefined ? "ok" : "created", moves: answers },
@@ -114,7 +115,8 @@ function planMoves(
   const plans = batch.moves.map((move) => {
     const before = statements.ref.get(wf, move.ref);
     const unprobed = batch.moves.length === 1 && before !== undefined && bringsOnlyItsTarget(move);
-    const refusal = judge(statements, wf, move, before, coming, unprobed);
+    const stored = (id: ObjectId) => isStored(statements, wf, id);
+    const refusal = judge({ move, before, coming, unprobed, stored, needs: batch.needs ?? [] });
     if (refusal !== null) return refusal;
     const first = move.target === null || !coming.has(move.target);
     for (const commit of move.commits) coming.add(commit.id);
@@ -137,27 +139,30 @@ function bringsOnlyItsTarget({ target, commits }: RefMove): boolean {
   return commits.length === 1 && commits[0]!.id === target;
 }
 
+/** What judging a move looks at. */
+interface Case {
+  readonly move: RefMove;
+  readonly before: RefColumns | undefined;
+  readonly coming: ReadonlySet<ObjectId>;
+  readonly unprobed: boolean;
+  readonly needs: readonly ObjectId[];
+  readonly stored: (id: ObjectId) => boolean;
+}
+
 /**
  * Why a move cannot happen, or null. Of a move that is `unprobed` and could
  * happen otherwise it leaves open whether it landed before, which spares a
  * look at the index with every commit.
  */
-function judge(
-  statements: Statements,
-  wf: number,
-  move: RefMove,
-  before: RefColumns | undefined,
-  coming: ReadonlySet<ObjectId>,
-  unprobed: boolean,
-): MoveAnswer | null {
+function judge(given: Case): MoveAnswer | null {
+  const { move, before, unprobed, stored } = given;
   const { target, commits } = move;
-  const stored = (id: ObjectId) => isStored(statements, wf, id);
-  const refusal = unprobed ? refuse(move, before, coming, stored) : null;
+  const refusal = unprobed ? refuse(given) : null;
   if (unprobed && refusal === null) return null;
   if (target !== null && commits.some((commit) => commit.id === target) && stored(target)) {
     return landed(before);
   }
-  return refusal ?? refuse(move, before, coming, stored);
+  return refusal ?? refuse(given);
 }
 
 function isStored(statements: Statements, wf: number, id: ObjectId): boolean {
@@ -165,12 +170,8 @@ function isStored(statements: Statements, wf: number, id: ObjectId): boolean {
 }
 
 /** Conflict or missing, in this order, or null. */
-function refuse(
-  { target, expect, commits }: RefMove,
-  before: RefColumns | undefined,
-  coming: ReadonlySet<ObjectId>,
-  stored: (id: ObjectId) => boolean,
-): MoveAnswer | null {
+function refuse({ move, before, coming, needs, stored }: Case): MoveAnswer | null {
+  const { target, expect, commits } = move;
   const head = before?.id || null;
   if (!meets(expect, head, before?.seq ?? 0) || (head === null && target === null)) {
     return { outcome: "conflict", actual: before === undefined ? null : refOf(before) };
@@ -187,6 +188,7 @@ function refuse(
     own.add(commit.id);
   }
   if (target !== null) need(target);
+  for (const id of needs) need(id);
   return missing.size > 0 ? { outcome: "missing", ids: [...missing] } : null;
 }
 
@@ -239,8 +241,28 @@ function moveRef(
     statements.putCommit.run(commitColumns(wf, commit, clock.now, null), clock.stale);
   }
   if (before !== undefined) updateRef(statements, before.ref, row);
+  freshenAll(statements, wf, builtOn(move, before?.id || null), clock);
   if (!carried) putEntry(statements, ref, entry);
   return { outcome: "moved", row };
+}
+
+/** The commits that a move refers to and does not bring; its ref's head stays reachable through the log. */
+function builtOn({ target, commits }: RefMove, head: ObjectId | null): Set<ObjectId> {
+  const ids = new Set(commits.flatMap((commit) => commit.parents));
+  if (target !== null) ids.add(target);
+  for (const { id } of commits) ids.delete(id);
+  if (head !== null) ids.delete(head);
+  return ids;
+}
+
+/** Takes commits that were not seen lately away from collection. */
+function freshenAll(
+  statements: Statements,
+  wf: number,
+  ids: Iterable<ObjectId>,
+  { now, stale }: Clock,
+): void {
+  for (const id of ids) statements.freshenCommit.run(now, wf, rawId(id), stale);
 }
 
 function insertRef(statements: Statements, wf: number, row: RefRow): number | bigint {

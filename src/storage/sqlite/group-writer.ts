@@ -64,6 +64,21 @@ export class GroupWriter {
     });
   }
 
+  /** Does a piece of work in a write transaction of its own, at once; throws when the lock is taken. */
+  transact<T>(work: () => T): T {
+    const { statements } = this.context;
+    statements.begin.run();
+    try {
+      const result = work();
+      this.noter.note();
+      statements.commit.run();
+      return result;
+    } catch (error) {
+      this.#undo();
+      throw error;
+    }
+  }
+
   /** Resolves when nothing is queued any more. */
   async drain(): Promise<void> {
     if (this.#queue.length === 0) return;

@@ -7,11 +7,13 @@ import type {
   RefPattern,
   RefRow,
   ScanPage,
+  SeenRow,
   Storage,
   StoreDescription,
   StoredObject,
   StoredReflogEntry,
   StructureProblem,
+  Swept,
   Usage,
   WorkflowRecord,
   WriteAnswer,
@@ -19,6 +21,7 @@ import type {
 } from "../port.js";
 import { typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, objectOf } from "../rows/objects.js";
+import { scanSeen, sweep } from "./collect.js";
 import { toStoreError } from "./errors.js";
 import { readNear } from "./graph-near.js";
 import { walkGraph } from "./graph-walk.js";
@@ -170,6 +173,37 @@ export class SqliteStorage implements Storage {
     return this.#scan(w, after, limit, "commitsAfter", (row) => commitOf(row, true));
   }
 
+  scanSeen(
+    w: string,
+    type: SeenRow["type"],
+    before: number,
+    after: string | null,
+    limit: number,
+  ): Promise<ScanPage<SeenRow>> {
+    return this.#read(w, (statements, wf) =>
+      wf === undefined
+        ? { rows: [], next: null }
+        : scanSeen(statements, wf, type, before, after, limit),
+    );
+  }
+
+  readAbandoned(w: string, since: number): Promise<ObjectId[]> {
+    return this.#read(w, (statements, wf) =>
+      wf === undefined ? [] : statements.abandoned.all(wf, since).map((row) => idOf(row.old)),
+    );
+  }
+
+  async condemn(w: string, ids: readonly ObjectId[], before: number): Promise<void> {
+    await this.#change(w, (statements, wf) => {
+      for (const id of ids) statements.condemn.run(wf, rawId(id), before);
+    });
+  }
+
+  async sweep(w: string, ids: readonly ObjectId[]): Promise<Swept> {
+    const swept = await this.#change(w, (statements, wf) => sweep(statements, wf, ids));
+    return swept ?? { removed: 0, spared: [] };
+  }
+
   checkStructure(): Promise<StructureProblem[]> {
     return this.#retry(() => checkStructure(this.parts.db));
   }
@@ -209,6 +243,17 @@ export class SqliteStorage implements Storage {
   async close(): Promise<void> {
     await this.parts.writer.drain();
     this.parts.release();
+  }
+
+  /** Changes one workflow in a transaction of its own; nothing happens when there is none such. */
+  #change<T>(w: string, work: (statements: Statements, wf: number) => T): Promise<T | undefined> {
+    const { statements, numbers, writer } = this.parts;
+    return this.#retry(() =>
+      writer.transact(() => {
+        const wf = numbers.get(w);
+        return wf === undefined ? undefined : work(statements, wf);
+      }),
+    );
   }
 
   /** Reads from one workflow inside one transaction; `wf` is undefined when there is none such. */

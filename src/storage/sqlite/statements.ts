@@ -82,6 +82,24 @@ const SQL = {
   commitInlines: `SELECT id, inline FROM objects
     WHERE wf = ? AND type = 1 AND inline IS NOT NULL`,
 
+  // length() of a BLOB does not read it.
+  seenAfter: `SELECT id, coalesce(generation, 0) AS generation, seen_at,
+      length(body) + coalesce(length(inline), 0) AS bytes
+    FROM objects WHERE wf = ? AND id > ? AND type = ? AND seen_at < ? ORDER BY id LIMIT ?`,
+  freshenCommit: `UPDATE objects SET seen_at = ? WHERE wf = ? AND id = ? AND type = 1
+    AND seen_at < ?`,
+  condemn: "UPDATE objects SET seen_at = 0 WHERE wf = ? AND id = ? AND seen_at BETWEEN 1 AND ? - 1",
+  seen: "SELECT type, seen_at FROM objects WHERE wf = ? AND id = ?",
+  keepEntry: `INSERT OR IGNORE INTO reflog
+      (ref, seq, time, incarnation, old, new, previous, actor, reason, trace)
+    SELECT log_ref, log_seq, log_time, log_incarnation,
+        CASE WHEN length(parents) > 0 THEN substr(parents, 1, 32) END, id, log_previous, log_actor,
+        log_reason, coalesce(log_trace, '')
+      FROM objects WHERE wf = ? AND id = ? AND log_ref IS NOT NULL`,
+  remove: "DELETE FROM objects WHERE wf = ? AND id = ?",
+  abandoned: `SELECT DISTINCT e.old FROM refs AS r JOIN reflog AS e ON e.ref = r.ref
+    WHERE r.wf = ? AND e.time >= ? AND e.old IS NOT NULL`,
+
   ref: `SELECT ${REF_COLUMNS} FROM refs WHERE wf = ? AND name = ?`,
   refsFrom: `SELECT ${REF_COLUMNS} FROM refs
     WHERE wf = ? AND name >= ? AND name < CAST(? AS TEXT) ORDER BY name`,
@@ -121,10 +139,20 @@ interface Rows {
   commitsExternal: { id: Buffer };
   commitUsage: { commits: number; bytes: number };
   commitInlines: { id: Buffer; inline: Buffer };
+  seenAfter: SeenColumns;
+  seen: { type: number; seen_at: number };
+  abandoned: { old: Buffer };
   ref: RefColumns;
   refsFrom: RefColumns;
   reflog: ReflogColumns;
   meta: string | Buffer | null;
+}
+
+interface SeenColumns {
+  id: Buffer;
+  generation: number;
+  seen_at: number;
+  bytes: number;
 }
 
 export interface CommitLogColumns {

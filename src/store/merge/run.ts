@@ -13,7 +13,7 @@ import { type Policies, PolicyScope } from "../../merge/policy.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { shortRefName } from "../../refs/names.js";
 import { movedRow, type RefUpdate } from "../../refs/ref-store.js";
-import type { RefRow } from "../../storage/port.js";
+import type { ObjectRecord, RefRow } from "../../storage/port.js";
 import type { Repository } from "../repository.js";
 import { prepareCommit } from "../write-commit.js";
 import { ConflictTeller } from "./conflicts.js";
@@ -296,7 +296,10 @@ export class MergeRun {
       note,
     };
     const objects = prepared.objects.map((object) => object.record);
-    if (!(await this.apply([update, ...withIt], objects))) return null;
+    // A merge has its sources as parents; what is picked may be linked to as well.
+    const { theirs } = attempt.steps[0] as Step;
+    const needs = request.operation === "merge" || theirs === null ? [] : [theirs.id];
+    if (!(await this.apply([update, ...withIt], objects, needs))) return null;
     repository.objects.prime(prepared.objects);
     return prepared.loaded;
   }
@@ -304,9 +307,10 @@ export class MergeRun {
   /** Applies moves, all or none; false when the target had moved. */
   private async apply(
     updates: readonly RefUpdate[],
-    objects: Parameters<Repository["refs"]["apply"]>[0]["objects"],
+    objects: readonly ObjectRecord[],
+    needs: readonly ObjectId[] = [],
   ): Promise<boolean> {
-    const answers = await this.repository.refs.apply({ updates, objects: objects ?? [] });
+    const answers = await this.repository.refs.apply({ updates, objects, needs });
     const lost = (i: number) => answers[i]?.outcome === "conflict";
     if (updates[0]?.ref === this.request.into && lost(0)) return false;
     updates.forEach((update, i) => {
