@@ -21,6 +21,7 @@ export type { Storage, StoreDescription, Usage } from "./storage/port.js";
 export type { BlameLine, BlameOptions } from "./store/blame.js";
 export type { Branch } from "./store/branch.js";
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
+export type { GcOptions, GcReport } from "./store/gc/collect.js";
 export type { StoredMerge } from "./store/merge/merging.js";
 export type {
   Conflict,

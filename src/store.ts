@@ -78,6 +78,7 @@ async function openBackend(
         path: url.slice(colon + 1) || ".agstate",
         create: options.create ?? true,
         busyTimeoutMs: limits.busyTimeoutMs,
+        graceMs: limits.graceMs,
       });
       return verifying(storage, verifyObject);
     }
@@ -90,6 +91,7 @@ async function openBackend(
         url,
         create: options.create ?? true,
         busyTimeoutMs: limits.busyTimeoutMs,
+        graceMs: limits.graceMs,
       });
       return verifying(storage, verifyObject);
     }
@@ -126,10 +128,10 @@ export async function migrateStore(
 ): Promise<MigrationReport> {
   if (/^postgres(?:ql)?:/.test(url)) {
     const { migratePostgres } = await import("./storage/postgres/open.js");
-    const { busyTimeoutMs } = resolveLimits();
+    const { busyTimeoutMs, graceMs } = resolveLimits();
     const backend = { digest: digestText, now: Date.now, randomHex };
     const { region } = options;
-    const target = { ...backend, url, busyTimeoutMs, region };
+    const target = { ...backend, url, busyTimeoutMs, graceMs, region };
     return { backend: "postgres", ...(await migratePostgres(target, options.dryRun ?? false)) };
   }
   const store = await openStore(url, { create: false });

@@ -144,6 +144,11 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     action(() => import("./commands/fsck.js")),
   );
 
+  command(program, "gc", "remove what no ref and no recent log entry reaches")
+    .option("--dry-run", "show what would be removed; remove nothing")
+    .option("--grace <time>", "keep what is younger, such as 12h or 30d (default: 14d)")
+    .action(action(() => import("./commands/gc.js")));
+
   command(program, "import <file>", "turn a transcript of an agent into a workflow")
     .addOption(
       new Option(

@@ -18,6 +18,11 @@ export interface Limits {
   readonly cacheMaxBytes: number;
   /** How long a write waits for other processes on the same store, in milliseconds. */
   readonly busyTimeoutMs: number;
+  /**
+   * How long what no ref reaches any more is kept, in milliseconds: `gc` leaves it alone,
+   * and a deleted branch can be brought back.
+   */
+  readonly graceMs: number;
 }
 
 export const DEFAULT_LIMITS: Limits = {
@@ -25,6 +30,7 @@ export const DEFAULT_LIMITS: Limits = {
   messageMaxBytes: 1024 * 1024,
   cacheMaxBytes: 64 * 1024 * 1024,
   busyTimeoutMs: 30_000,
+  graceMs: 14 * 24 * 60 * 60 * 1000,
 };
 
 /**

@@ -29,7 +29,7 @@ export function createCommitCache(): CommitCache {
 }
 
 /** Makes a loaded commit of a stored one. */
-function loadCommit(record: CommitRecord): LoadedCommit {
+export function loadCommit(record: CommitRecord): LoadedCommit {
   const fields = decodeCommit(record.body, record.id);
   const inline = new Map(record.inline.map((o) => [o.id, decodeRecord(o)]));
   const tree = inline.get(fields.tree);

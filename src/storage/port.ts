@@ -241,7 +241,7 @@ export interface SeenRow {
 /** What a sweep did. */
 export interface Swept {
   readonly removed: number;
-  /** Those that are condemned no more, since a write has referred to them. */
+  /** Those that are not condemned by this collection any more, as a write has referred to them. */
   readonly spared: readonly ObjectId[];
 }
 
@@ -348,17 +348,20 @@ export interface Storage {
    * Condemns rows last seen before a moment (seconds): takes away that they were ever seen. A write that
    * refers to a condemned row, by sending the object or by building on the commit, freshens it;
    * a write under way that has referred to it already is waited for. So whatever was condemned and
-   * is not reachable from refs read *after* that can be swept, beside any writers. Ids that are
-   * not stored are passed over.
+   * is not reachable from refs read *after* that can be swept, beside any writers. A row is
+   * condemned by the last collection to do so. Ids that are not stored are passed over.
+   *
+   * @param by the collection's own random number, 1 to 2^53 - 1
    */
-  condemn(workflow: string, ids: readonly ObjectId[], before: number): Promise<void>;
+  condemn(workflow: string, ids: readonly ObjectId[], before: number, by: number): Promise<void>;
 
   /**
-   * Removes rows that are condemned still, in one transaction, and spares the others. Of commits it
+   * Removes rows that the same collection has condemned, and no write freshened nor another collection
+   * condemned since, in one transaction; it spares the others. Of commits it
    * removes all or, when one is to be spared, none, since what is below that one must stay. A log
    * entry that was kept with a removed commit is kept on its own.
    */
-  sweep(workflow: string, ids: readonly ObjectId[]): Promise<Swept>;
+  sweep(workflow: string, ids: readonly ObjectId[], by: number): Promise<Swept>;
 
   /** Asks the backend to check its own files; an empty answer means sound. */
   checkStructure(): Promise<StructureProblem[]>;

@@ -19,6 +19,7 @@ import type { Expectation, RefRow, Usage, WorkflowRecord } from "../storage/port
 import type { BlameLine, BlameOptions } from "./blame.js";
 import { Branch, logFrom, readReflog, readState } from "./branch.js";
 import type { FsckReport } from "./fsck.js";
+import type { GcOptions, GcReport } from "./gc/collect.js";
 import type { StoredMerge } from "./merge/merging.js";
 import type {
   MergeOptions,
@@ -465,6 +466,18 @@ export class Workflow {
   async fsck(): Promise<FsckReport> {
     const { checkWorkflow } = await import("./fsck.js");
     return checkWorkflow(this.repository);
+  }
+
+  /**
+   * Removes what neither refs nor the logs of the grace period reach, in small
+   * transactions, beside any writers. Run again after an interruption, it goes on.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT`; `MISSING_OBJECT`, `CORRUPT_OBJECT` when what is in use is
+   *   damaged: nothing is removed then
+   */
+  async gc(options: GcOptions = {}): Promise<GcReport> {
+    const { collectWorkflow } = await import("./gc/collect.js");
+    return collectWorkflow(this.repository, options);
   }
 
   /** How much the workflow holds. */

@@ -357,43 +357,50 @@ export const canaries: Readonly<Record<string, Canary>> = {
   }),
   "sweeps what is not condemned": (good) => ({
     ...forward(good),
-    async sweep(w, ids) {
-      await good.condemn(w, ids, 4_000_000_000);
-      return good.sweep(w, ids);
+    async sweep(w, ids, by) {
+      await good.condemn(w, ids, 4_000_000_000, by);
+      return good.sweep(w, ids, by);
     },
   }),
   "condemns nothing": (good) => ({ ...forward(good), condemn: async () => undefined }),
   "condemns what was seen since": (good) => ({
     ...forward(good),
-    condemn: (w, ids) => good.condemn(w, ids, 4_000_000_000),
+    condemn: (w, ids, _, by) => good.condemn(w, ids, 4_000_000_000, by),
   }),
   "does not freshen what it has": (good) => {
-    const condemned = new Set<ObjectId>();
+    const condemned = new Map<ObjectId, number>();
     return {
       ...forward(good),
-      async condemn(w, ids, before) {
-        for (const id of ids) condemned.add(id);
-        return good.condemn(w, ids, before);
+      async condemn(w, ids, before, by) {
+        for (const id of ids) condemned.set(id, by);
+        return good.condemn(w, ids, before, by);
       },
       async write(batch) {
         const answer = await good.write(batch);
-        const sent = batch.objects.map(({ id }) => id).filter((id) => condemned.has(id));
-        await good.condemn(batch.workflow, sent, 4_000_000_000);
+        for (const { id } of batch.objects) {
+          const by = condemned.get(id);
+          if (by !== undefined) await good.condemn(batch.workflow, [id], 4_000_000_000, by);
+        }
         return answer;
       },
     };
   },
+  "takes all collections for one": (good) => ({
+    ...forward(good),
+    condemn: (w, ids, before) => good.condemn(w, ids, before, 1),
+    sweep: (w, ids) => good.sweep(w, ids, 1),
+  }),
   "forgets what a batch needs": (good) => ({
     ...forward(good),
     write: (batch) => good.write({ ...batch, needs: [] }),
   }),
   "sweeps those of some commits that are condemned": (good) => ({
     ...forward(good),
-    async sweep(w, ids) {
+    async sweep(w, ids, by) {
       let removed = 0;
       const spared: ObjectId[] = [];
       for (const id of ids) {
-        const swept = await good.sweep(w, [id]);
+        const swept = await good.sweep(w, [id], by);
         removed += swept.removed;
         spared.push(...swept.spared);
       }

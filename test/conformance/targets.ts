@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DEFAULT_LIMITS } from "../../src/core/limits.js";
 import { createMemoryStorage } from "../../src/storage/memory/memory-storage.js";
 import type { BackendOptions, Storage } from "../../src/storage/port.js";
 import { openPostgresStorage } from "../../src/storage/postgres/open.js";
@@ -8,7 +9,12 @@ import { openSqliteStorage } from "../../src/storage/sqlite/open.js";
 import { type ConformanceTarget, digest, randomHex } from "../../src/testing/index.js";
 import { newSchema } from "../support/postgres.js";
 
-const options: BackendOptions = { digest, randomHex, now: Date.now };
+const options: BackendOptions & { graceMs: number } = {
+  graceMs: DEFAULT_LIMITS.graceMs,
+  digest,
+  randomHex,
+  now: Date.now,
+};
 
 export const memoryTarget: ConformanceTarget = {
   name: "memory",

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { onTestFinished } from "vitest";
 import { AgstateError } from "../../src/core/errors.js";
+import { DEFAULT_LIMITS } from "../../src/core/limits.js";
 import type { Verify } from "../../src/storage/decorators/verifying.js";
 import type { CommitRecord, Storage } from "../../src/storage/port.js";
 import { openSqliteStorage, type SqliteOptions } from "../../src/storage/sqlite/open.js";
@@ -27,6 +28,7 @@ export async function open(path: string, rest: Partial<SqliteOptions> = {}): Pro
     path,
     create: false,
     busyTimeoutMs: 10_000,
+    graceMs: DEFAULT_LIMITS.graceMs,
     digest,
     randomHex,
     now: Date.now,

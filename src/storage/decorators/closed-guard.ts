@@ -62,8 +62,8 @@ export function closedGuard(storage: Storage): Storage {
     scanSeen: (w, type, before, after, limit) =>
       guard("scanSeen", () => storage.scanSeen(w, type, before, after, limit)),
     readAbandoned: (w, since) => guard("readAbandoned", () => storage.readAbandoned(w, since)),
-    condemn: (w, ids, before) => guard("condemn", () => storage.condemn(w, ids, before)),
-    sweep: (w, ids) => guard("sweep", () => storage.sweep(w, ids)),
+    condemn: (w, ids, before, by) => guard("condemn", () => storage.condemn(w, ids, before, by)),
+    sweep: (w, ids, by) => guard("sweep", () => storage.sweep(w, ids, by)),
     checkStructure: () => guard("checkStructure", () => storage.checkStructure()),
     usage: (w) => guard("usage", () => storage.usage(w)),
     describe: () => guard("describe", () => storage.describe()),

@@ -116,8 +116,8 @@ export function counting(storage: Storage): CountingStorage {
     scanSeen: (w, type, before, after, limit) =>
       call("scanSeen", () => storage.scanSeen(w, type, before, after, limit)),
     readAbandoned: (w, since) => call("readAbandoned", () => storage.readAbandoned(w, since)),
-    condemn: (w, ids, before) => call("condemn", () => storage.condemn(w, ids, before)),
-    sweep: (w, ids) => call("sweep", () => storage.sweep(w, ids)),
+    condemn: (w, ids, before, by) => call("condemn", () => storage.condemn(w, ids, before, by)),
+    sweep: (w, ids, by) => call("sweep", () => storage.sweep(w, ids, by)),
     checkStructure: () => call("checkStructure", () => storage.checkStructure()),
     usage: (w) => call("usage", () => storage.usage(w)),
     describe: () => call("describe", () => storage.describe()),

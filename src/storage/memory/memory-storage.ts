@@ -203,19 +203,19 @@ class MemoryStorage implements Storage {
     );
   }
 
-  async condemn(w: string, ids: readonly ObjectId[], before: number): Promise<void> {
+  async condemn(w: string, ids: readonly ObjectId[], before: number, by: number): Promise<void> {
     const seen = this.#workflows.get(w)?.seen;
-    for (const id of ids) if ((seen?.get(id) ?? before) < before) seen?.set(id, 0);
+    for (const id of ids) if ((seen?.get(id) ?? before) < before) seen?.set(id, -by);
   }
 
-  async sweep(w: string, ids: readonly ObjectId[]): Promise<Swept> {
+  async sweep(w: string, ids: readonly ObjectId[], by: number): Promise<Swept> {
     const state = this.#workflows.get(w);
     if (state === undefined) return { removed: 0, spared: [] };
-    const spared = ids.filter((id) => state.seen.has(id) && state.seen.get(id) !== 0);
+    const spared = ids.filter((id) => state.seen.has(id) && state.seen.get(id) !== -by);
     if (spared.some((id) => state.commits.has(id))) return { removed: 0, spared };
     let removed = 0;
     for (const id of ids) {
-      if (state.seen.get(id) !== 0) continue;
+      if (state.seen.get(id) !== -by) continue;
       for (const rows of [state.commits, state.objects]) if (rows.delete(id)) removed++;
       state.seen.delete(id);
     }
@@ -254,7 +254,7 @@ function seenRows(state: WorkflowState, type: SeenRow["type"], before: number): 
   const rows: SeenRow[] = [];
   const meet = (id: ObjectId, generation: number, bytes: number) => {
     const seenAt = state.seen.get(id) ?? 0;
-    if (seenAt < before) rows.push({ id, type, generation, seenAt, bytes });
+    if (seenAt < before) rows.push({ id, type, generation, seenAt: Math.max(0, seenAt), bytes });
   };
   if (type === "commit") {
     for (const { id, generation, body, inline } of state.commits.values()) {

@@ -20,7 +20,7 @@ export class WorkflowState {
   readonly refs = new Map<string, RefRow>();
   /** Entries of a ref in the order of their `seq`, from 1. */
   readonly logs = new Map<string, StoredReflogEntry[]>();
-  /** When an object or commit was last written or freshened, in seconds; 0 when it is condemned. */
+  /** When an object or commit was last written or freshened, in seconds; minus the collection when it is condemned. */
   readonly seen = new Map<ObjectId, number>();
 
   constructor(readonly record: WorkflowRecord) {}

@@ -10,8 +10,6 @@ import { quoteIdentifier } from "./schema.js";
 import { parseTarget } from "./target.js";
 import { WorkflowKeys } from "./workflow-keys.js";
 
-/** How long an unreferenced object is kept: freshening works with half of it. */
-const GRACE_MS = 14 * 24 * 60 * 60 * 1000;
 const STATEMENT_TIMEOUT_MS = 60_000;
 
 export interface PostgresOptions extends BackendOptions {
@@ -21,6 +19,8 @@ export interface PostgresOptions extends BackendOptions {
   readonly region?: string | undefined;
   /** How long a call goes on trying while the server is away, in milliseconds. */
   readonly busyTimeoutMs: number;
+  /** How long what nothing refers to is kept: rows not seen for half of it are freshened. */
+  readonly graceMs: number;
 }
 
 /**
@@ -34,7 +34,7 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     await prepare(connection, target.schema, options);
     const schema = quoteIdentifier(target.schema);
     const keys = new WorkflowKeys(options.digest);
-    const writer = new GroupWriter({ connection, keys, options, schema, graceMs: GRACE_MS });
+    const writer = new GroupWriter({ connection, keys, options, schema, graceMs: options.graceMs });
     const parts = { connection, queries: queries(schema), keys, writer };
     const storage = new PostgresStorage(parts);
     await checkRegion(storage, options.region);

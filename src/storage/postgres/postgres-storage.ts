@@ -188,15 +188,16 @@ export class PostgresStorage implements Storage {
     return rows.map(({ id }) => id);
   }
 
-  async condemn(w: string, ids: readonly ObjectId[], before: number): Promise<void> {
-    for (const page of pages(ids)) await this.rows("condemn", w, rawIds(page), before);
+  async condemn(w: string, ids: readonly ObjectId[], before: number, by: number): Promise<void> {
+    for (const page of pages(ids)) await this.rows("condemn", w, rawIds(page), before, by);
   }
 
-  async sweep(w: string, ids: readonly ObjectId[]): Promise<Swept> {
+  async sweep(w: string, ids: readonly ObjectId[], by: number): Promise<Swept> {
     const [row] = await this.rows<{ removed: string; spared: string | null }>(
       "sweep",
       w,
       rawIds(ids),
+      by,
     );
     return { removed: Number(row?.removed ?? 0), spared: splitIds(row?.spared ?? "") };
   }

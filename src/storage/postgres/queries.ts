@@ -69,17 +69,17 @@ export function queries(s: string) {
     inlines: `SELECT encode(t.id, 'hex') AS id, t.inline FROM ${s}.commits AS t
       WHERE t.workflow_id = $1 AND t.inline IS NOT NULL AND t.id > $2 ORDER BY t.id LIMIT $3`,
 
-    commitsSeen: `SELECT encode(t.id, 'hex') AS id, t.generation, t.seen_at,
+    commitsSeen: `SELECT encode(t.id, 'hex') AS id, t.generation, greatest(t.seen_at, 0) AS seen_at,
         length(t.body) + coalesce(length(t.inline), 0) AS bytes FROM ${s}.commits AS t
       WHERE t.workflow_id = $1 AND t.seen_at < $2 AND t.id > $3 ORDER BY t.id LIMIT $4`,
-    objectsSeen: `SELECT encode(t.id, 'hex') AS id, 0 AS generation, t.seen_at,
+    objectsSeen: `SELECT encode(t.id, 'hex') AS id, 0 AS generation, greatest(t.seen_at, 0) AS seen_at,
         length(t.body) AS bytes FROM ${s}.objects AS t
       WHERE t.workflow_id = $1 AND t.seen_at < $2 AND t.id > $3 AND t.type = $5
       ORDER BY t.id LIMIT $4`,
     abandoned: `SELECT DISTINCT encode(t.old, 'hex') AS id FROM ${s}.reflog AS t
       WHERE t.workflow_id = $1 AND t.time >= $2 AND t.old IS NOT NULL`,
-    condemn: `SELECT ${s}.condemn($1, $2, $3)`,
-    sweep: `SELECT removed, encode(spared, 'hex') AS spared FROM ${s}.sweep($1, $2)`,
+    condemn: `SELECT ${s}.condemn($1, $2, $3, $4)`,
+    sweep: `SELECT removed, encode(spared, 'hex') AS spared FROM ${s}.sweep($1, $2, $3)`,
 
     meta: `SELECT t.key, t.value FROM ${s}.meta AS t`,
   };

@@ -26,8 +26,13 @@ export function scanSeen(
   return { rows, next: found.length > size ? (rows.at(-1) as SeenRow).id : null };
 }
 
-/** Removes what is condemned still; must run inside a write transaction. */
-export function sweep(statements: Statements, wf: number, ids: readonly ObjectId[]): Swept {
+/** Removes what the same collection has condemned; must run inside a write transaction. */
+export function sweep(
+  statements: Statements,
+  wf: number,
+  ids: readonly ObjectId[],
+  by: number,
+): Swept {
   const spared: ObjectId[] = [];
   const condemned: { raw: Buffer; commit: boolean }[] = [];
   let sparesCommit = false;
@@ -36,7 +41,7 @@ export function sweep(statements: Statements, wf: number, ids: readonly ObjectId
     const row = statements.seen.get(wf, raw);
     if (row === undefined) continue;
     const commit = row.type === COMMIT;
-    if (row.seen_at === 0) condemned.push({ raw, commit });
+    if (row.seen_at === -by) condemned.push({ raw, commit });
     else {
       spared.push(id);
       sparesCommit ||= commit;

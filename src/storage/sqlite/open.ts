@@ -17,9 +17,6 @@ import { WorkflowNumbers } from "./workflow-numbers.js";
 /** The database inside the store's directory. */
 const MAIN_FILE = "store.db";
 
-/** 14 days: an object written or freshened within half of it is surely not collected. */
-const DEFAULT_GRACE_MS = 14 * 24 * 3600 * 1000;
-
 export interface SqliteOptions extends BackendOptions {
   /** The store's directory. */
   readonly path: string;
@@ -27,8 +24,8 @@ export interface SqliteOptions extends BackendOptions {
   readonly create: boolean;
   /** How long a call waits for other processes. */
   readonly busyTimeoutMs: number;
-  /** The age, in milliseconds, below which nothing is collected. */
-  readonly graceMs?: number;
+  /** How long what nothing refers to is kept: rows not seen for half of it are freshened. */
+  readonly graceMs: number;
   /** The region of the store: kept when it is made, compared when it is opened. */
   readonly region?: string | null;
   /** Largest size of the file in pages, so that tests can fill it. */
@@ -123,8 +120,7 @@ async function openDatabase(location: string, options: SqliteOptions): Promise<S
 
     const noter = new WalNoter(`${main}-wal`, statements, options.randomHex);
     const numbers = new WorkflowNumbers(statements);
-    const graceMs = options.graceMs ?? DEFAULT_GRACE_MS;
-    const context = { statements, numbers, options, graceMs };
+    const context = { statements, numbers, options, graceMs: options.graceMs };
     const { busyTimeoutMs } = options;
     const writer = new GroupWriter(db, context, noter, location, busyTimeoutMs);
     const release = () => {

@@ -193,14 +193,14 @@ export class SqliteStorage implements Storage {
     );
   }
 
-  async condemn(w: string, ids: readonly ObjectId[], before: number): Promise<void> {
+  async condemn(w: string, ids: readonly ObjectId[], before: number, by: number): Promise<void> {
     await this.#change(w, (statements, wf) => {
-      for (const id of ids) statements.condemn.run(wf, rawId(id), before);
+      for (const id of ids) statements.condemn.run(-by, wf, rawId(id), before);
     });
   }
 
-  async sweep(w: string, ids: readonly ObjectId[]): Promise<Swept> {
-    const swept = await this.#change(w, (statements, wf) => sweep(statements, wf, ids));
+  async sweep(w: string, ids: readonly ObjectId[], by: number): Promise<Swept> {
+    const swept = await this.#change(w, (statements, wf) => sweep(statements, wf, ids, by));
     return swept ?? { removed: 0, spared: [] };
   }
 

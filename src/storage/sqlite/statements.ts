@@ -83,12 +83,13 @@ const SQL = {
     WHERE wf = ? AND type = 1 AND inline IS NOT NULL`,
 
   // length() of a BLOB does not read it.
-  seenAfter: `SELECT id, coalesce(generation, 0) AS generation, seen_at,
+  seenAfter: `SELECT id, coalesce(generation, 0) AS generation, max(seen_at, 0) AS seen_at,
       length(body) + coalesce(length(inline), 0) AS bytes
     FROM objects WHERE wf = ? AND id > ? AND type = ? AND seen_at < ? ORDER BY id LIMIT ?`,
   freshenCommit: `UPDATE objects SET seen_at = ? WHERE wf = ? AND id = ? AND type = 1
     AND seen_at < ?`,
-  condemn: "UPDATE objects SET seen_at = 0 WHERE wf = ? AND id = ? AND seen_at BETWEEN 1 AND ? - 1",
+  // A condemned row has the number of the collection, made negative, in the place of a time.
+  condemn: "UPDATE objects SET seen_at = ? WHERE wf = ? AND id = ? AND seen_at < ?",
   seen: "SELECT type, seen_at FROM objects WHERE wf = ? AND id = ?",
   keepEntry: `INSERT OR IGNORE INTO reflog
       (ref, seq, time, incarnation, old, new, previous, actor, reason, trace)

@@ -20,6 +20,9 @@ import {
 /** A moment that everything was seen before, in seconds. */
 const LATER = 4_000_000_000;
 
+/** The number of a collection. */
+const BY = 2 ** 53 - 1;
+
 const idsOf = (rows: readonly { id: ObjectId }[]) => rows.map(({ id }) => id).sort();
 
 async function scan(
@@ -78,15 +81,31 @@ export const collectCases: readonly ConformanceCase[] = [
         ...rest,
         workflow: "other",
       });
-      await storage.condemn("w", [gone.id, unknownId()], LATER);
-      await storage.condemn("w", [young.id], 1_000_000_000);
-      const { removed, spared } = await storage.sweep("w", [gone.id, young.id, unknownId()]);
+      await storage.condemn("w", [gone.id, unknownId()], LATER, BY);
+      await storage.condemn("w", [young.id], 1_000_000_000, BY);
+      const { removed, spared } = await storage.sweep("w", [gone.id, young.id, unknownId()], BY);
       assert.equal(removed, 1);
       assert.deepEqual(spared, [young.id]);
       await mustNotHold(storage, [gone.id]);
       await mustHold(storage, [kept, young]);
       await mustHold(storage, [gone], "other");
-      assert.deepEqual(await storage.sweep("w", []), { removed: 0, spared: [] });
+      assert.deepEqual(await storage.sweep("w", [], BY), { removed: 0, spared: [] });
+    },
+  },
+  {
+    name: "a collection sweeps only what it has condemned itself",
+    async run({ storage }) {
+      await begin(storage, "w");
+      const [one, two] = [blob("one"), blob("two")];
+      const [head] = chain(1) as [ReturnType<typeof commit>];
+      await mustMove(storage, move("refs/heads/a", ABSENT, [head]), { objects: [one, two] });
+      const ids = [one.id, head.id];
+      await storage.condemn("w", [...ids, two.id], LATER, 1);
+      await storage.condemn("w", ids, LATER, 2);
+      assert.deepEqual(await storage.sweep("w", [head.id], 1), { removed: 0, spared: [head.id] });
+      const first = await storage.sweep("w", [one.id, two.id], 1);
+      assert.deepEqual(first, { removed: 1, spared: [one.id] });
+      assert.deepEqual(await storage.sweep("w", ids, 2), { removed: 2, spared: [] });
     },
   },
   {
@@ -96,10 +115,10 @@ export const collectCases: readonly ConformanceCase[] = [
       const [sent, unsent] = [blob("sent again"), blob("not sent")];
       const [one, two] = chain(2) as [ReturnType<typeof commit>, ReturnType<typeof commit>];
       await mustMove(storage, move("refs/heads/a", ABSENT, [one]), { objects: [sent, unsent] });
-      await storage.condemn("w", [sent.id, unsent.id], LATER);
+      await storage.condemn("w", [sent.id, unsent.id], LATER, BY);
       // Also by the way of a plain append, which a backend may have a quicker call for.
       await mustMove(storage, move("refs/heads/a", at(one), [two]), { objects: [sent] });
-      const { removed, spared } = await storage.sweep("w", [sent.id, unsent.id]);
+      const { removed, spared } = await storage.sweep("w", [sent.id, unsent.id], BY);
       assert.equal(removed, 1);
       assert.deepEqual(spared, [sent.id]);
       await mustHold(storage, [sent]);
@@ -117,7 +136,7 @@ export const collectCases: readonly ConformanceCase[] = [
         await mustMove(storage, move(ref, ABSENT, old));
         await mustMove(storage, move(ref, at(old[2]!), [], { target: null }));
         const ids = old.map(({ id }) => id);
-        await storage.condemn("w", ids, LATER);
+        await storage.condemn("w", ids, LATER, BY);
         const again = `refs/heads/${way}-again`;
         const built = commit({ parents: way === "parent" ? [old[1]!] : [] });
         if (way === "target") {
@@ -133,10 +152,14 @@ export const collectCases: readonly ConformanceCase[] = [
           });
           assert.equal(answer.moves[0]?.outcome, "moved");
         }
-        assert.deepEqual(await storage.sweep("w", ids), { removed: 0, spared: [old[1]!.id] }, way);
+        assert.deepEqual(
+          await storage.sweep("w", ids, BY),
+          { removed: 0, spared: [old[1]!.id] },
+          way,
+        );
         const commits = await storage.readCommits("w", ids);
         assert.ok(commits.every((c) => c !== undefined));
-        assert.deepEqual(await storage.sweep("w", [old[2]!.id]), { removed: 1, spared: [] });
+        assert.deepEqual(await storage.sweep("w", [old[2]!.id], BY), { removed: 1, spared: [] });
       }
     },
   },
@@ -172,9 +195,9 @@ export const collectCases: readonly ConformanceCase[] = [
       head = await mustMove(storage, move(ref, at(line[3]!), [], { target: null }));
       const before = await storage.readReflog("w", ref, { limit: 100 });
       const ids = line.map(({ id }) => id);
-      await storage.condemn("w", ids, LATER);
-      assert.deepEqual(await storage.sweep("w", ids.slice(2)), { removed: 2, spared: [] });
-      assert.deepEqual(await storage.sweep("w", ids.slice(0, 2)), { removed: 2, spared: [] });
+      await storage.condemn("w", ids, LATER, BY);
+      assert.deepEqual(await storage.sweep("w", ids.slice(2), BY), { removed: 2, spared: [] });
+      assert.deepEqual(await storage.sweep("w", ids.slice(0, 2), BY), { removed: 2, spared: [] });
       await mustNotHold(storage, ids);
       assert.equal(before.length, 5);
       assert.deepEqual(await storage.readReflog("w", ref, { limit: 100 }), before);
@@ -207,7 +230,7 @@ export const collectCases: readonly ConformanceCase[] = [
       assert.deepEqual(await since(2001), [side[0]!.id]);
       assert.deepEqual(await since(3001), []);
       assert.deepEqual(await storage.readAbandoned("other", 0), []);
-      const swept = await storage.sweep("w", []);
+      const swept = await storage.sweep("w", [], BY);
       assert.equal(swept.removed, 0);
     },
   },
@@ -227,13 +250,14 @@ export const collectCases: readonly ConformanceCase[] = [
           // Let others come in where everything is done at once.
           await new Promise(setImmediate);
           const ids = shared.map(({ id }) => id);
-          await storage.condemn("w", ids, LATER);
+          await storage.condemn("w", ids, LATER, BY);
           const [row] = await storage.readRefs("w", { names: ["refs/heads/a"] });
           const [at] = await storage.readCommits("w", [row!.id!]);
           const live = new Set(kept(at!));
           await storage.sweep(
             "w",
             ids.filter((_, i) => !live.has(i)),
+            BY,
           );
         }
       })();

@@ -7,8 +7,17 @@ export { ABSENT, at, blob, commit, move } from "../../../dist/testing/fixtures.j
 export const REF = "refs/heads/canonical";
 
 export function open(path, create = false) {
+  const graceMs = 14 * 24 * 60 * 60 * 1000;
   const now = Date.now;
-  return openSqliteStorage({ path, create, busyTimeoutMs: 60_000, digest, randomHex, now });
+  return openSqliteStorage({
+    path,
+    create,
+    busyTimeoutMs: 60_000,
+    graceMs,
+    digest,
+    randomHex,
+    now,
+  });
 }
 
 /** The commit that the ref points to, or undefined. */

@@ -1,0 +1,66 @@
+import ms from "ms";
+import { AgstateError } from "../../core/errors.js";
+import { quoteForMessage } from "../../core/names.js";
+import type { GcReport } from "../../store/gc/collect.js";
+import { escapeLine } from "../render/escape.js";
+import { formatBytes, plural } from "../render/sizes.js";
+import type { Session } from "../session.js";
+
+interface Options {
+  readonly dryRun?: boolean;
+  readonly grace?: string;
+}
+
+/** `agstate gc`: collects the named workflow, or every workflow of the store. */
+export async function run(
+  session: Session,
+  _args: readonly string[],
+  options: Options,
+): Promise<undefined> {
+  const { out } = session;
+  const dryRun = options.dryRun ?? false;
+  const grace = options.grace === undefined ? {} : { graceMs: duration(options.grace) };
+  const store = await session.store();
+  const ids: string[] = [];
+  const named = session.namedWorkflow();
+  if (named !== undefined) ids.push(named);
+  else for await (const { id } of store.workflows()) ids.push(id);
+  let bytes = 0;
+  for (const id of ids) {
+    const workflow = await store.workflow(id);
+    const report = await workflow.gc({ dryRun, ...grace });
+    bytes += report.bytes;
+    if (out.json) await out.value(report);
+    else await out.line(`${escapeLine(id)}: ${describe(report)}`);
+  }
+  if (out.json) return;
+  if (ids.length !== 1) {
+    const verb = dryRun ? "would be removed" : "removed";
+    await out.line(`${plural(ids.length, "workflow")}, ${formatBytes(bytes)} ${verb}`);
+  }
+  if (dryRun && bytes > 0) {
+    await out.line(out.paint.dim("Nothing was removed: leave out --dry-run to do so."));
+  }
+}
+
+/** @throws AgstateError `INVALID_ARGUMENT` */
+function duration(text: string): number {
+  const value = /^\d+(\.\d+)? *[a-z]+$|^0$/i.test(text) ? ms(text as ms.StringValue) : undefined;
+  if (value !== undefined && Number.isFinite(value)) return Math.round(value);
+  throw new AgstateError(
+    "INVALID_ARGUMENT",
+    `the grace period ${quoteForMessage(text)} is not a time; give a number and a unit, such as 30m, 12h or 14d, or 0`,
+    { grace: text },
+  );
+}
+
+function describe({ commits, trees, blobs, bytes, dryRun }: GcReport): string {
+  if (commits + trees + blobs === 0) return "nothing to remove";
+  const counts = [
+    commits > 0 ? plural(commits, "commit") : "",
+    trees > 0 ? plural(trees, "tree") : "",
+    blobs > 0 ? plural(blobs, "blob") : "",
+  ].filter(Boolean);
+  const verb = dryRun ? "would remove" : "removed";
+  return `${verb} ${counts.join(", ")} (${formatBytes(bytes)})`;
+}
