@@ -92,6 +92,8 @@ async function openBackend(
         create: options.create ?? true,
         busyTimeoutMs: limits.busyTimeoutMs,
         graceMs: limits.graceMs,
+        poolMax: limits.poolMax,
+        statementTimeoutMs: limits.statementTimeoutMs,
       });
       return verifying(storage, verifyObject);
     }

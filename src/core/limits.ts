@@ -16,13 +16,23 @@ export interface Limits {
   readonly messageMaxBytes: number;
   /** Size of the cache of decoded objects, in bytes. */
   readonly cacheMaxBytes: number;
-  /** How long a write waits for other processes on the same store, in milliseconds. */
+  /** How long a write waits for other processes on the same store, and for a server that is away, in milliseconds. */
   readonly busyTimeoutMs: number;
   /**
    * How long what no ref reaches any more is kept, in milliseconds: `gc` leaves it alone,
    * and a deleted branch can be brought back.
    */
   readonly graceMs: number;
+  /**
+   * How many connections a store on a server holds at most. `pool_max` in the store's URL goes
+   * before it.
+   */
+  readonly poolMax: number;
+  /**
+   * How long a server works on one call before it gives it up, in milliseconds.
+   * `statement_timeout_ms` in the store's URL goes before it.
+   */
+  readonly statementTimeoutMs: number;
 }
 
 export const DEFAULT_LIMITS: Limits = {
@@ -31,6 +41,8 @@ export const DEFAULT_LIMITS: Limits = {
   cacheMaxBytes: 64 * 1024 * 1024,
   busyTimeoutMs: 30_000,
   graceMs: 14 * 24 * 60 * 60 * 1000,
+  poolMax: 8,
+  statementTimeoutMs: 60_000,
 };
 
 /**

@@ -45,11 +45,11 @@ export const sqliteTarget: ConformanceTarget = {
   },
 };
 
-/** A schema of its own for each case, on the server that the tests have. */
-export const postgresTarget: ConformanceTarget = {
-  name: "postgres",
+/** A schema of its own for each case, on the server that the tests have, or by the given way to it. */
+export const postgresTarget = (name = "postgres", through?: () => string): ConformanceTarget => ({
+  name,
   async open() {
-    const { url, drop } = newSchema();
+    const { url, drop } = newSchema(through?.());
     const opened: Storage[] = [];
     const open = async (create: boolean) => {
       const storage = await openPostgresStorage({ ...options, url, create, busyTimeoutMs: 5000 });
@@ -65,4 +65,4 @@ export const postgresTarget: ConformanceTarget = {
       },
     };
   },
-};
+});

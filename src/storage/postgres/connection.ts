@@ -1,49 +1,88 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { isTransient, toStoreError } from "./errors.js";
+import { codeOf, isAway, isTransient, toStoreError } from "./errors.js";
+import { cut, runWithin } from "./run-within.js";
 import type { PostgresTarget } from "./target.js";
 
-/** How many connections a store holds at most. */
-const POOL_MAX = 8;
+/** The longest wait for a connection, a new one or one that others use, before it counts as a failure. */
 const CONNECT_TIMEOUT_MS = 10_000;
+const CONNECT_MIN_MS = 1000;
 const IDLE_TIMEOUT_MS = 30_000;
 /** The longest pause before a call is tried again. */
 const PAUSE_MAX_MS = 500;
+/** How long after the server's own limit the client asks it to cancel a statement. */
+const MARGIN_MS = 500;
+/** How long connections may take to say goodbye. */
+const CLOSE_TIMEOUT_MS = 2000;
+
+/** The names under which limits of the server are settings of a session, sent as it begins. */
+const SETTINGS = ["statement_timeout", "lock_timeout"] as const;
 
 export interface ConnectionOptions {
   readonly target: PostgresTarget;
-  readonly poolMax?: number | undefined;
-  /** How long a call may go on trying, in milliseconds. */
+  /** How many connections are held at most. */
+  readonly poolMax: number;
+  /** How long a call may go on trying after it failed first, and how long it may wait for a lock, in milliseconds. */
   readonly retryForMs: number;
-  /** The server gives a statement up after this, in milliseconds. */
+  /** A statement is given up after this, in milliseconds. */
   readonly statementTimeoutMs: number;
+}
+
+/** What a transaction may take, in milliseconds. */
+export interface TransactionLimits {
+  readonly statementMs: number;
+  /** How long it may stand still between two statements. */
+  readonly idleMs: number;
+}
+
+/** Runs one statement, or, without values, several. */
+export type Run = <Row extends pg.QueryResultRow>(
+  text: string,
+  values?: readonly unknown[],
+) => Promise<Row[]>;
+
+/** What is known of a call beyond its last error. */
+interface Call {
+  /** Something was sent that may have been done. */
+  sent: boolean;
 }
 
 /**
  * A pool of connections that tries again what fails for passing reasons.
  *
  * No session holds any state: every call is one statement of its own, so that a
- * pooler may give each to another server connection.
+ * pooler may give each to another server connection. Limits are sent as the session begins; a
+ * pooler that does not take them is asked without, and then only the client watches the time.
+ * A client on which anything failed is never used again.
  */
 export class Connection {
   readonly location: string;
   private readonly pool: pg.Pool;
+  private readonly clients = new Set<pg.ClientBase>();
 
   constructor(private readonly options: ConnectionOptions) {
     const { target } = options;
     this.location = target.shown;
     this.pool = new pg.Pool({
       connectionString: target.connectionString,
-      max: options.poolMax ?? POOL_MAX,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      max: options.poolMax,
+      connectionTimeoutMillis: Math.min(
+        CONNECT_TIMEOUT_MS,
+        Math.max(CONNECT_MIN_MS, options.retryForMs),
+      ),
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
-      query_timeout: options.statementTimeoutMs + CONNECT_TIMEOUT_MS,
+      statement_timeout: options.statementTimeoutMs,
+      lock_timeout: options.retryForMs,
       keepAlive: true,
       allowExitOnIdle: false,
       application_name: "agstate",
     });
     // An idle connection that breaks is replaced when it is needed.
     this.pool.on("error", () => undefined);
+    this.pool.on("connect", (client) => {
+      this.clients.add(client);
+      client.once("end", () => this.clients.delete(client));
+    });
   }
 
   /**
@@ -52,34 +91,121 @@ export class Connection {
    *
    * @throws AgstateError `STORE_UNAVAILABLE`, `STORE_BUSY`, `STORE_FULL`, `STORE_READONLY`, `STORE_DAMAGED`
    */
-  async query<Row extends pg.QueryResultRow>(
+  query<Row extends pg.QueryResultRow>(
     text: string,
     values: readonly unknown[] = [],
   ): Promise<Row[]> {
-    const since = performance.now();
+    return this.retrying(() => this.once<Row>(text, values));
+  }
+
+  /**
+   * The same for a statement that writes: where its answer was lost, and asking again did not
+   * help either, the error's details have `outcome: "unknown"`.
+   */
+  write<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[]): Promise<Row[]> {
+    return this.retrying((call) => this.once<Row>(text, values, call));
+  }
+
+  /**
+   * Runs several statements as one transaction on a connection of their own; all of it is run
+   * again where the connection is lost. Its limits are set for the transaction alone, which a pooler
+   * lets through, and which the server holds it to when this process stands still or dies.
+   */
+  transaction<T>(limits: TransactionLimits, work: (run: Run) => Promise<T>): Promise<T> {
+    const { statementMs, idleMs } = limits;
+    return this.retrying(() =>
+      this.borrow(async (client) => {
+        const run: Run = (text, values) =>
+          runWithin(client, { text, values }, statementMs + MARGIN_MS);
+        await run(
+          `BEGIN; SET LOCAL statement_timeout = ${statementMs};
+           SET LOCAL lock_timeout = ${this.options.retryForMs};
+           SET LOCAL idle_in_transaction_session_timeout = ${idleMs}`,
+        );
+        const result = await work(run);
+        await run("COMMIT");
+        return result;
+      }),
+    );
+  }
+
+  /** Closes all connections, those too whose server does not answer any more. */
+  async close(): Promise<void> {
+    await this.pool.end();
+    const gone = [...this.clients].map(
+      (client) => new Promise((resolve) => client.once("end", resolve)),
+    );
+    const late = new AbortController();
+    await Promise.race([
+      Promise.all(gone),
+      sleep(CLOSE_TIMEOUT_MS, undefined, { signal: late.signal }),
+    ]);
+    late.abort();
+    for (const client of this.clients) cut(client);
+  }
+
+  private once<Row extends pg.QueryResultRow>(
+    text: string,
+    values: readonly unknown[],
+    call?: Call,
+  ): Promise<Row[]> {
+    const limitMs = this.options.statementTimeoutMs + MARGIN_MS;
+    return this.borrow(async (client) => {
+      try {
+        return await runWithin<Row>(client, { text, values }, limitMs);
+      } catch (error) {
+        if (call !== undefined && isAway(error)) call.sent = true;
+        throw error;
+      }
+    });
+  }
+
+  /** Lends a client for a piece of work; one on which it fails is closed, which rolls back what it had begun. */
+  private async borrow<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const client = await this.connect();
+    // The statement under way fails as well; without a listener the event would end the process.
+    const ignore = () => undefined;
+    client.on("error", ignore);
+    let failure: Error | undefined;
+    try {
+      return await work(client);
+    } catch (error) {
+      failure = error as Error;
+      throw error;
+    } finally {
+      client.release(failure);
+      client.off("error", ignore);
+    }
+  }
+
+  private async connect(): Promise<pg.PoolClient> {
+    try {
+      return await this.pool.connect();
+    } catch (error) {
+      // What a pooler says of settings that it does not know; the call is tried again.
+      if (codeOf(error) === "08P01") {
+        for (const name of SETTINGS) delete this.pool.options[name];
+      }
+      throw error;
+    }
+  }
+
+  private async retrying<T>(work: (call: Call) => Promise<T>): Promise<T> {
+    const { retryForMs, poolMax, statementTimeoutMs } = this.options;
+    const call: Call = { sent: false };
+    let since: number | undefined;
     for (let tries = 1; ; tries++) {
       try {
-        return (await this.pool.query<Row>({ text, values: [...values] })).rows;
+        return await work(call);
       } catch (error) {
-        const waited = performance.now() - since;
-        if (!isTransient(error) || waited >= this.options.retryForMs) {
-          throw toStoreError(error, this.location);
+        // From the first failure on: what took long to fail is asked about once more at least.
+        since ??= performance.now();
+        if (!isTransient(error) || performance.now() - since >= retryForMs) {
+          const { location } = this;
+          throw toStoreError(error, { location, poolMax, statementTimeoutMs, unknown: call.sent });
         }
         await sleep(Math.random() * Math.min(PAUSE_MAX_MS, 5 * 2 ** tries));
       }
     }
-  }
-
-  /** A connection of one's own, for what takes several statements; give it back by `release`. */
-  async own(): Promise<pg.PoolClient> {
-    try {
-      return await this.pool.connect();
-    } catch (error) {
-      throw toStoreError(error, this.location);
-    }
-  }
-
-  async close(): Promise<void> {
-    await this.pool.end();
   }
 }

@@ -10,6 +10,7 @@ import {
   isAppend,
 } from "./append-call.js";
 import type { Connection } from "./connection.js";
+import { isAway } from "./errors.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
 import { type AnswerRow, decodeAnswers, encodeBatches, writeStatement } from "./write-call.js";
 
@@ -44,7 +45,8 @@ export interface WriteContext {
  *
  * A group moves a ref once at most; a batch for a ref that is in the group
  * already waits for the next, as do those behind it for the same ref. When a call
- * fails, each member is sent again alone, so that only the one at fault fails.
+ * fails, each member is sent again alone, so that only the one at fault fails; all fail when the
+ * server is away.
  * The same batch is sent when an answer was lost: it tells whether it has landed.
  */
 export class GroupWriter {
@@ -124,8 +126,9 @@ export class GroupWriter {
     try {
       answers = batches.every(isAppend) ? await this.append(batches) : await this.send(batches);
     } catch (error) {
-      if (group.length === 1) {
-        group[0]?.reject(error);
+      // No member is at fault for a server that is away, and each alone would wait as long again.
+      if (group.length === 1 || isAway((error as Error).cause)) {
+        for (const member of group) member.reject(error);
         return;
       }
       for (const member of group) member.alone = true;
@@ -140,7 +143,7 @@ export class GroupWriter {
   private async send(batches: readonly WriteBatch[]): Promise<WriteAnswer[]> {
     const { connection, keys } = this.context;
     const values = encodeBatches(batches, keys, ...this.clock());
-    const rows = await connection.query<AnswerRow & Row>(this.statements.write_batches, values);
+    const rows = await connection.write<AnswerRow & Row>(this.statements.write_batches, values);
     return decodeAnswers(batches, rows);
   }
 
@@ -153,7 +156,7 @@ export class GroupWriter {
       ? encodeAppend(only, keys, ...this.clock())
       : encodeAppends(batches, keys, ...this.clock());
     const statement = this.statements[alone ? "append_commit" : "append_commits"];
-    const rows = await connection.query<AppendedRow & Row>(statement, values);
+    const rows = await connection.write<AppendedRow & Row>(statement, values);
     const answers = decodeAppends(batches, rows);
     const left = batches.filter((_, i) => answers[i] === undefined);
     const told = left.length === 0 ? [] : await this.send(left);

@@ -1,20 +1,26 @@
 import { readdirSync, readFileSync } from "node:fs";
-import type { PoolClient } from "pg";
-import { Umzug } from "umzug";
+import { MigrationError, Umzug } from "umzug";
 import { AgstateError } from "../../core/errors.js";
 import type { BackendOptions } from "../port.js";
-import type { Connection } from "./connection.js";
+import type { Connection, Run } from "./connection.js";
 import { MIGRATIONS } from "./files.js";
+import { explainRefusal } from "./refusal.js";
 import { quoteIdentifier, SCHEMA_VERSION } from "./schema.js";
 
 /** Of the advisory lock under which schemas are made: "agstate" in bytes, kept below 2^63. */
 const LOCK = "27416938473579621";
 
+/** A migration may go through all rows of a large store. */
+const LIMITS = { statementMs: 600_000, idleMs: 60_000 } as const;
+
 /**
  * Brings a schema up to date and gives a new store its identity, in one
  * transaction; of several processes one does the work and the others wait.
  *
- * @throws AgstateError `STORE_TOO_NEW`
+ * The lock is the transaction's, so that it goes with a process that dies, behind a pooler too.
+ *
+ * @throws AgstateError `STORE_TOO_NEW`, `STORE_READONLY` where a right is missing, `STORE_MISMATCH`
+ *   where the schema holds tables of somebody else, `STORE_BUSY` where another process takes too long
  */
 export async function migrate(
   connection: Connection,
@@ -22,36 +28,33 @@ export async function migrate(
   options: BackendOptions,
   region: string | null,
 ): Promise<void> {
-  const client = await connection.own();
-  let failed: Error | undefined;
   try {
-    await client.query("BEGIN");
-    await client.query("SELECT pg_advisory_xact_lock($1)", [LOCK]);
-    await client.query(`CREATE SCHEMA IF NOT EXISTS ${quoteIdentifier(schema)}`);
-    await client.query(`SET LOCAL search_path TO ${quoteIdentifier(schema)}`);
-    const done = await applied(client, schema);
-    checkVersion(done, schema);
-    await runMigrations(client, schema, done);
-    await fillMeta(client, options, region);
-    await client.query("COMMIT");
+    await connection.transaction(LIMITS, async (run) => {
+      await run("SELECT pg_advisory_xact_lock($1)", [LOCK]);
+      // Not IF NOT EXISTS alone: that asks for the right to make schemas where there is nothing to make.
+      const [found] = await run<{ there: boolean }>(
+        "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) AS there",
+        [schema],
+      );
+      if (found?.there !== true) await run(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
+      await run(`SET LOCAL search_path TO ${quoteIdentifier(schema)}`);
+      const done = await applied(run, schema);
+      checkVersion(done, schema);
+      await runMigrations(run, schema, done);
+      await fillMeta(run, options, region);
+    });
   } catch (error) {
-    failed = error as Error;
-    await client.query("ROLLBACK").catch(() => undefined);
-    throw error;
-  } finally {
-    client.release(failed);
+    throw await explainRefusal(connection, schema, error);
   }
 }
 
 /** The names of the migrations that a schema has had; none when there is no such schema yet. */
-async function applied(client: Pick<PoolClient, "query">, schema: string): Promise<string[]> {
+async function applied(run: Run, schema: string): Promise<string[]> {
   const table = `${quoteIdentifier(schema)}.migrations`;
-  const { rows } = await client.query<{ there: string | null }>("SELECT to_regclass($1) AS there", [
-    table,
-  ]);
-  if (rows[0]?.there == null) return [];
-  const found = await client.query<{ name: string }>(`SELECT name FROM ${table} ORDER BY name`);
-  return found.rows.map(({ name }) => name);
+  const [row] = await run<{ there: string | null }>("SELECT to_regclass($1) AS there", [table]);
+  if (row?.there == null) return [];
+  const found = await run<{ name: string }>(`SELECT name FROM ${table} ORDER BY name`);
+  return found.map(({ name }) => name);
 }
 
 /** Which migrations a schema has had, and which it lacks. */
@@ -64,12 +67,12 @@ export async function migrationStatus(
   connection: Connection,
   schema: string,
 ): Promise<MigrationStatus> {
-  const client = await connection.own();
+  const run: Run = (text, values) => connection.query(text, values);
   try {
-    const done = await applied(client, schema);
+    const done = await applied(run, schema);
     return { applied: done, pending: migrationFiles().filter((name) => !done.includes(name)) };
-  } finally {
-    client.release();
+  } catch (error) {
+    throw await explainRefusal(connection, schema, error);
   }
 }
 
@@ -84,30 +87,31 @@ export function checkVersion(done: readonly string[], schema: string): void {
   );
 }
 
-async function runMigrations(
-  client: PoolClient,
-  schema: string,
-  done: readonly string[],
-): Promise<void> {
+async function runMigrations(run: Run, schema: string, done: readonly string[]): Promise<void> {
   const umzug = new Umzug({
     logger: undefined,
     migrations: migrationFiles().map((name) => ({
       name,
       up: async () => {
-        await client.query(migrationText(name, schema));
+        await run(migrationText(name, schema));
       },
     })),
     storage: {
       executed: async () => [...done],
       async logMigration({ name }) {
-        await client.query("INSERT INTO migrations (name) VALUES ($1)", [name]);
+        await run("INSERT INTO migrations (name) VALUES ($1)", [name]);
       },
       async unlogMigration() {
         throw new Error("migrations only go forward");
       },
     },
   });
-  await umzug.up();
+  try {
+    await umzug.up();
+  } catch (error) {
+    // What the server said, without what Umzug puts around it.
+    throw error instanceof MigrationError ? error.cause : error;
+  }
 }
 
 /** A migration as the server takes it: `:"schema"` is psql's way to write a variable as a name. */
@@ -116,12 +120,8 @@ function migrationText(name: string, schema: string): string {
   return text.replaceAll(':"schema"', () => quoteIdentifier(schema));
 }
 
-async function fillMeta(
-  client: PoolClient,
-  options: BackendOptions,
-  region: string | null,
-): Promise<void> {
-  await client.query(
+async function fillMeta(run: Run, options: BackendOptions, region: string | null): Promise<void> {
+  await run(
     `INSERT INTO meta (key, value) VALUES ('store_id', $1), ('created', $2), ('region', $3)
       ON CONFLICT DO NOTHING`,
     [options.randomHex(16), String(options.now()), region],

@@ -1,4 +1,5 @@
 import { AgstateError } from "../../core/errors.js";
+import { DEFAULT_LIMITS } from "../../core/limits.js";
 import { closedGuard } from "../decorators/closed-guard.js";
 import type { BackendOptions, Storage } from "../port.js";
 import { Connection } from "./connection.js";
@@ -10,8 +11,6 @@ import { quoteIdentifier } from "./schema.js";
 import { parseTarget } from "./target.js";
 import { WorkflowKeys } from "./workflow-keys.js";
 
-const STATEMENT_TIMEOUT_MS = 60_000;
-
 export interface PostgresOptions extends BackendOptions {
   readonly url: string;
   /** Makes the schema when it does not exist, and brings an older one up to date. */
@@ -21,6 +20,9 @@ export interface PostgresOptions extends BackendOptions {
   readonly busyTimeoutMs: number;
   /** How long what nothing refers to is kept: rows not seen for half of it are freshened. */
   readonly graceMs: number;
+  readonly poolMax?: number;
+  /** A statement is given up after this, in milliseconds. */
+  readonly statementTimeoutMs?: number;
 }
 
 /**
@@ -65,10 +67,12 @@ export async function migratePostgres(
 
 function connect(options: Omit<PostgresOptions, "create">) {
   const target = parseTarget(options.url);
+  const { poolMax, statementTimeoutMs } = { ...DEFAULT_LIMITS, ...options };
   const connection = new Connection({
     target,
+    poolMax: target.poolMax ?? poolMax,
     retryForMs: options.busyTimeoutMs,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    statementTimeoutMs: target.statementTimeoutMs ?? statementTimeoutMs,
   });
   return { target, connection };
 }
