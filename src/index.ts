@@ -4,6 +4,7 @@
  * @module
  */
 export { AgstateError, ERROR_CODES, type ErrorCode, isAgstateError } from "./core/errors.js";
+export type { Finding } from "./core/finding.js";
 export type { JsonValue } from "./core/json.js";
 export { DEFAULT_LIMITS, type Limits } from "./core/limits.js";
 export type { ConflictKind } from "./merge/contest.js";
@@ -20,6 +21,7 @@ export type { StateOperation } from "./objects/draft/operations.js";
 export type { Storage, StoreDescription, Usage } from "./storage/port.js";
 export type { BlameLine, BlameOptions } from "./store/blame.js";
 export type { Branch } from "./store/branch.js";
+export { type Diagnosis, diagnoseStore } from "./store/diagnose.js";
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
 export type { GcOptions, GcReport } from "./store/gc/collect.js";
 export type { StoredMerge } from "./store/merge/merging.js";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { AgstateError } from "./core/errors.js";
 import { type Limits, resolveLimits } from "./core/limits.js";
-import { checkIdentity, quoteForMessage } from "./core/names.js";
+import { checkIdentity } from "./core/names.js";
 import { checkPolicies, type Policies } from "./merge/policy.js";
 import type { CustomResolvers } from "./merge/resolvers.js";
 import { canonicalText } from "./objects/canonical.js";
@@ -17,6 +17,7 @@ import { checkDeclaration } from "./store/declaration.js";
 import { encodePolicies } from "./store/merge/policies.js";
 import { createStoreContext, Repository, type StoreContext } from "./store/repository.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "./store/types.js";
+import { unknownStore } from "./store/unknown-store.js";
 import { toWorkflowInfo } from "./store/views.js";
 import { Workflow } from "./store/workflow.js";
 import { prepareCommit } from "./store/write-commit.js";
@@ -98,11 +99,7 @@ async function openBackend(
       return verifying(storage, verifyObject);
     }
     default:
-      throw new AgstateError(
-        "INVALID_ARGUMENT",
-        `store ${quoteForMessage(url)} is of no known kind; give sqlite:DIRECTORY, postgres://... or memory:`,
-        { url },
-      );
+      throw unknownStore(url);
   }
 }
 

@@ -140,6 +140,10 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--dry-run", "show what would be done; change nothing")
     .action(action(() => import("./commands/migrate.js")));
 
+  command(program, "doctor", "check what the store stands on, and say what to do").action(
+    action(() => import("./commands/doctor.js")),
+  );
+
   command(program, "fsck", "check hashes, links, refs and logs of the store").action(
     action(() => import("./commands/fsck.js")),
   );

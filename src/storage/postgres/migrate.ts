@@ -67,13 +67,16 @@ export async function migrationStatus(
   connection: Connection,
   schema: string,
 ): Promise<MigrationStatus> {
-  const run: Run = (text, values) => connection.query(text, values);
   try {
-    const done = await applied(run, schema);
-    return { applied: done, pending: migrationFiles().filter((name) => !done.includes(name)) };
+    return await readStatus((text, values) => connection.query(text, values), schema);
   } catch (error) {
     throw await explainRefusal(connection, schema, error);
   }
+}
+
+export async function readStatus(run: Run, schema: string): Promise<MigrationStatus> {
+  const done = await applied(run, schema);
+  return { applied: done, pending: migrationFiles().filter((name) => !done.includes(name)) };
 }
 
 /** @throws AgstateError `STORE_TOO_NEW` */

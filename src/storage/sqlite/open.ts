@@ -15,7 +15,7 @@ import { WalNoter } from "./wal-note.js";
 import { WorkflowNumbers } from "./workflow-numbers.js";
 
 /** The database inside the store's directory. */
-const MAIN_FILE = "store.db";
+export const MAIN_FILE = "store.db";
 
 export interface SqliteOptions extends BackendOptions {
   /** The store's directory. */
@@ -144,7 +144,10 @@ async function openDatabase(location: string, options: SqliteOptions): Promise<S
  * Pages of 4 KiB: measured on 1,000 commits with four objects each, 8 KiB saves
  * 8 % of the file and costs 15 % more a commit.
  */
-function configure(db: Database.Database, options: SqliteOptions): void {
+export function configure(
+  db: Database.Database,
+  options: Pick<SqliteOptions, "maxPageCount">,
+): void {
   db.pragma("page_size = 4096");
   if (db.pragma("journal_mode", { simple: true }) !== "wal") {
     const mode = db.pragma("journal_mode = WAL", { simple: true });
