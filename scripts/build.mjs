@@ -31,7 +31,7 @@ const UNBUNDLED = /\/storage\/(?:sqlite\/migrate|postgres\/files)\.js$/;
 
 /** What all commands have in common, one way or another. */
 const SHARED =
-  /\/(?:core|objects|refs)\/|\/storage\/(?:port|decorators\/|rows\/)|\/store\/(?:views|branch|workflow|repository|write-commit)\.js$|\/store\.js$|\/cli\/(?:session|output|exit-codes)\.js$/;
+  /\/(?:core|objects|refs)\/|\/storage\/(?:port|decorators\/|rows\/)|\/store\/(?:views|branch|watch|workflow|repository|write-commit)\.js$|\/store\.js$|\/cli\/(?:session|output|exit-codes)\.js$/;
 
 async function bundle(fresh) {
   const { rolldown } = await import("rolldown");

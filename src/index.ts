@@ -62,6 +62,7 @@ export type {
   WorkflowInfo,
   WriteOptions,
 } from "./store/types.js";
+export type { Move, Moves, Positions, WatchOptions } from "./store/watch.js";
 export type { BranchOptions, RefChangeOptions, Workflow } from "./store/workflow.js";
 export {
   type MigrationReport,

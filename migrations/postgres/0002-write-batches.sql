@@ -340,5 +340,6 @@ BEGIN
     END IF;
     c_at := c_at + o_body[x];
   END LOOP;
+  PERFORM :"schema".notify_watchers(ARRAY(SELECT b_workflow[u.n] FROM generate_subscripts(b_workflow, 1) AS u (n) WHERE won[u.n]));
 END
 $$;

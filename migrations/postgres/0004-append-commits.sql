@@ -82,5 +82,6 @@ BEGIN
   )
   SELECT j.n, j.seq, encode(j.log_hash, 'hex'), encode(j.incarnation, 'hex'), j.step
     FROM landed AS j;
+  PERFORM :"schema".notify_watchers(b_workflow);
 END
 $$;

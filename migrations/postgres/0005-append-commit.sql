@@ -49,6 +49,7 @@ BEGIN
   END LOOP;
   r_batch := 1; r_seq := r.seq + 1; r_log_hash := encode(new_hash, 'hex');
   r_incarnation := encode(r.incarnation, 'hex'); r_max_step := greatest(r.max_step, m_max_step);
+  PERFORM :"schema".notify_watchers(ARRAY[p_workflow]);
   RETURN NEXT;
 END
 $$;

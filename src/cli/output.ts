@@ -26,6 +26,11 @@ export class Output {
     await write(`${JSON.stringify(value)}\n`);
   }
 
+  /** Says something to a person at a terminal; programs are not told. */
+  note(text: string): void {
+    if (!this.json && process.stdout.isTTY === true) process.stderr.write(`${text}\n`);
+  }
+
   /** Writes text that is complete as it is. */
   async raw(text: string): Promise<void> {
     await write(text);

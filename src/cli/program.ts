@@ -115,6 +115,11 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("-n, --max-count <n>", "at most so many entries", count)
     .action(action(() => import("./commands/reflog.js")));
 
+  command(program, "watch [pattern]", "tell of moves of refs as they happen (default: all refs)")
+    .option("--from-start", "begin with all that the logs hold")
+    .option("-n, --max-count <n>", "end after so many moves", count)
+    .action(action(() => import("./commands/watch.js")));
+
   command(
     program,
     "blame [revision] [pointer]",

@@ -202,6 +202,17 @@ export interface StoredReflogEntry extends ReflogEntry {
   readonly hash: ObjectId;
 }
 
+/** Somebody who is being woken. */
+export interface Watch {
+  /** Ends the waking: no wake begins after the call. Calling it again does nothing, nor does it after `Storage.close`. */
+  close(): Promise<void>;
+}
+
+/** Whether anything moved, so that whoever watches has something to read. */
+export function hasMoved({ moves }: WriteAnswer): boolean {
+  return moves.some(({ outcome }) => outcome === "moved");
+}
+
 export interface StoreDescription {
   readonly backend: string;
   readonly location: string;
@@ -362,6 +373,18 @@ export interface Storage {
    * entry that was kept with a removed commit is kept on its own.
    */
   sweep(workflow: string, ids: readonly ObjectId[], by: number): Promise<Swept>;
+
+  /**
+   * Calls `wake` soon after refs of the workflow may have moved, by this process or another.
+   *
+   * It is a hint: what moved, if anything did, is found by reading refs and logs. A move that lands
+   * after `watch` has answered is followed by a wake; several may share one, and a wake may come
+   * without a move. Where a hint can get lost, for example with a connection, the backend wakes when
+   * it hears again, and at intervals of seconds in any case. `close` of the storage wakes a last time.
+   *
+   * `wake` must return at once and not throw. A watch alone does not keep the process alive.
+   */
+  watch(workflow: string, wake: () => void): Promise<Watch>;
 
   /** Asks the backend to check its own files; an empty answer means sound. */
   checkStructure(): Promise<StructureProblem[]>;

@@ -14,6 +14,7 @@ import {
   shortRefName,
   tagRef,
 } from "../refs/names.js";
+import { parseRefPattern } from "../refs/pattern.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { Expectation, RefRow, Usage, WorkflowRecord } from "../storage/port.js";
 import type { BlameLine, BlameOptions } from "./blame.js";
@@ -33,6 +34,7 @@ import { Repository, type StoreContext } from "./repository.js";
 import type { SpeculateOptions, SpeculateResult } from "./speculate.js";
 import type { Commit, LogOptions, Ref, ReflogLine, State, WorkflowInfo } from "./types.js";
 import { toCommit, toRef, toWorkflowInfo } from "./views.js";
+import { Moves, type WatchOptions } from "./watch.js";
 
 export interface BranchOptions {
   /** Whose branch it is; with `branch` it names `refs/heads/agents/<agent>/<branch>`. */
@@ -262,6 +264,16 @@ export class Workflow {
     const live = await this.repository.revisions.findRef(name);
     const ref = live?.name ?? (await this.deletedRef(name));
     return readReflog(this.repository, ref, options.limit);
+  }
+
+  /**
+   * Tells of moves of refs as they happen, by this process or another: of one ref, by its name; of
+   * those that a pattern such as `agents/booker/*` matches; or of all (default).
+   *
+   * @throws AgstateError `INVALID_NAME`, `INVALID_ARGUMENT`
+   */
+  watch(pattern = "*", options: WatchOptions = {}): Moves {
+    return new Moves(this.repository.storage, this.id, parseRefPattern(pattern), options);
   }
 
   private async deletedRef(name: string): Promise<string> {

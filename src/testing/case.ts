@@ -5,6 +5,8 @@ export interface OpenedStorage {
   readonly storage: Storage;
   /** Opens the same data again, in this process; `storage` is closed by then. Absent when data does not outlive it. */
   readonly reopen?: () => Promise<Storage>;
+  /** Opens the same data a second time while `storage` is open. Absent when only one can have it. */
+  readonly beside?: () => Promise<Storage>;
   /** Closes whatever is open and removes the data. */
   destroy(): Promise<void>;
 }

@@ -6,6 +6,7 @@ import { moveCases } from "./cases/moves.js";
 import { objectCases } from "./cases/objects.js";
 import { reflogCases } from "./cases/reflog.js";
 import { refCases } from "./cases/refs.js";
+import { watchCases } from "./cases/watch.js";
 import { workflowCases } from "./cases/workflows.js";
 
 /** Everything that a backend must do; there are no optional parts. */
@@ -18,6 +19,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...graphCases,
   ...collectCases,
   ...lifeCases,
+  ...watchCases,
 ];
 
 /** A backend under test: `open` gives a new, empty storage each time. */

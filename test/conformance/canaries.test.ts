@@ -17,7 +17,8 @@ async function firstFailure(target: typeof memoryTarget): Promise<string | null>
 
 describe("the suite fails a backend that", () => {
   for (const [name, canary] of Object.entries(canaries)) {
-    it(name, async () => {
+    // At the same time: what never wakes is waited for.
+    it.concurrent(name, async () => {
       const target = {
         name,
         async open() {

@@ -415,5 +415,37 @@ export const canaries: Readonly<Record<string, Canary>> = {
     ...forward(good),
     scanSeen: (w, type, _, after, limit) => good.scanSeen(w, type, 4_000_000_000, after, limit),
   }),
+  "never wakes": (good) => ({
+    ...forward(good),
+    watch: async () => ({ close: async () => undefined }),
+  }),
+  "wakes once": (good) => ({
+    ...forward(good),
+    watch(w, wake) {
+      let once: () => void = wake;
+      return good.watch(w, () => {
+        once();
+        once = () => undefined;
+      });
+    },
+  }),
+  "goes on waking": (good) => ({
+    ...forward(good),
+    watch: async (w, wake) => {
+      await good.watch(w, wake);
+      return { close: async () => undefined };
+    },
+  }),
+  "ends in silence": (good) => {
+    let closed = false;
+    return {
+      ...forward(good),
+      watch: (w, wake) => good.watch(w, () => !closed && wake()),
+      close() {
+        closed = true;
+        return good.close();
+      },
+    };
+  },
   "answers after it was closed": (good) => ({ ...forward(good), async close() {} }),
 };

@@ -37,6 +37,7 @@ export const sqliteTarget: ConformanceTarget = {
     return {
       storage: await open(true),
       reopen: () => open(false),
+      beside: () => open(false),
       async destroy() {
         for (const storage of opened) await storage.close();
         await rm(path, { recursive: true });
@@ -59,6 +60,7 @@ export const postgresTarget = (name = "postgres", through?: () => string): Confo
     return {
       storage: await open(true),
       reopen: () => open(false),
+      beside: () => open(false),
       async destroy() {
         for (const storage of opened) await storage.close();
         await drop();

@@ -28,14 +28,15 @@ function rank(ref: Ref): number {
   return ref.name.startsWith("refs/heads/") ? 1 : 2;
 }
 
-function paintRef(paint: Paint, ref: Ref): string {
+/** A ref's name in the colour of its kind. */
+export function paintRefName(paint: Paint, ref: Pick<Ref, "name" | "shortName">): string {
   const name = escapeLine(ref.shortName);
   if (ref.shortName === "canonical") return paint.canonical(name);
   return ref.name.startsWith("refs/tags/") ? paint.tag(name) : paint.ref(name);
 }
 
 function decorate(paint: Paint, refs: readonly Ref[] | undefined): string {
-  return (refs ?? []).map((ref) => paintRef(paint, ref)).join(", ");
+  return (refs ?? []).map((ref) => paintRefName(paint, ref)).join(", ");
 }
 
 /** The first line of a message. */

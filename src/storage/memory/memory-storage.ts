@@ -1,22 +1,25 @@
 import { AgstateError } from "../../core/errors.js";
 import { type ObjectId, ZERO_ID } from "../../core/ids.js";
+import { Wakers } from "../../core/wakers.js";
 import { closedGuard } from "../decorators/closed-guard.js";
-import type {
-  BackendOptions,
-  CommitRecord,
-  GraphNode,
-  ObjectType,
-  RefPattern,
-  RefRow,
-  ScanPage,
-  SeenRow,
-  Storage,
-  StoredObject,
-  StoredReflogEntry,
-  Swept,
-  WorkflowRecord,
-  WriteAnswer,
-  WriteBatch,
+import {
+  type BackendOptions,
+  type CommitRecord,
+  type GraphNode,
+  hasMoved,
+  type ObjectType,
+  type RefPattern,
+  type RefRow,
+  type ScanPage,
+  type SeenRow,
+  type Storage,
+  type StoredObject,
+  type StoredReflogEntry,
+  type Swept,
+  type Watch,
+  type WorkflowRecord,
+  type WriteAnswer,
+  type WriteBatch,
 } from "../port.js";
 import { applyBatch, copyCommit, copyObject, WorkflowState } from "./workflow-state.js";
 
@@ -37,6 +40,7 @@ const byUtf8 = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.f
 
 class MemoryStorage implements Storage {
   readonly #workflows = new Map<string, WorkflowState>();
+  readonly #wakers = new Wakers();
   readonly #storeId: string;
 
   constructor(
@@ -59,10 +63,12 @@ class MemoryStorage implements Storage {
     }
     const state = this.#workflows.get(batch.workflow);
     if (state === undefined) return { workflow: "missing", moves: skipped };
-    return {
+    const answer: WriteAnswer = {
       workflow: batch.create === undefined ? "ok" : "created",
       moves: applyBatch(state, batch, this.options),
     };
+    if (hasMoved(answer)) this.#wakers.wake(batch.workflow);
+    return answer;
   }
 
   async readObjects(w: string, ids: readonly ObjectId[]): Promise<(StoredObject | undefined)[]> {
@@ -222,6 +228,11 @@ class MemoryStorage implements Storage {
     return { removed, spared };
   }
 
+  async watch(w: string, wake: () => void): Promise<Watch> {
+    const remove = this.#wakers.add(w, wake);
+    return { close: async () => remove() };
+  }
+
   async checkStructure() {
     return [];
   }
@@ -246,6 +257,7 @@ class MemoryStorage implements Storage {
 
   async close(): Promise<void> {
     this.#workflows.clear();
+    this.#wakers.end();
   }
 }
 

@@ -208,4 +208,18 @@ export class Connection {
       }
     }
   }
+
+  /**
+   * A connection outside the pool, for what needs a session; not connected yet. Whoever takes it
+   * handles its errors and ends it.
+   */
+  apart(name: string): pg.Client {
+    return new pg.Client({
+      connectionString: this.options.target.connectionString,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: CONNECT_TIMEOUT_MS,
+      keepAlive: true,
+      application_name: name,
+    });
+  }
 }

@@ -9,6 +9,7 @@ import { PostgresStorage } from "./postgres-storage.js";
 import { queries } from "./queries.js";
 import { quoteIdentifier } from "./schema.js";
 import { parseTarget } from "./target.js";
+import { ServerWatching } from "./watch.js";
 import { WorkflowKeys } from "./workflow-keys.js";
 
 export interface PostgresOptions extends BackendOptions {
@@ -37,7 +38,15 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     const schema = quoteIdentifier(target.schema);
     const keys = new WorkflowKeys(options.digest);
     const writer = new GroupWriter({ connection, keys, options, schema, graceMs: options.graceMs });
-    const parts = { connection, queries: queries(schema), keys, writer };
+    const watching = new ServerWatching({
+      connection,
+      queries: queries(schema),
+      keys,
+      schema,
+      randomHex: options.randomHex,
+      poll: target.watch === "poll",
+    });
+    const parts = { connection, queries: queries(schema), keys, writer, watching };
     const storage = new PostgresStorage(parts);
     await checkRegion(storage, options.region);
     return closedGuard(storage);

@@ -13,6 +13,7 @@ import type {
   StructureProblem,
   Swept,
   Usage,
+  Watch,
   WorkflowRecord,
   WriteAnswer,
   WriteBatch,
@@ -33,6 +34,7 @@ import {
   workflowOf,
 } from "./rows.js";
 import { SCHEMA_VERSION } from "./schema.js";
+import type { ServerWatching } from "./watch.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
 
 /** What {@link PostgresStorage} is made of. */
@@ -41,6 +43,7 @@ export interface PostgresParts {
   readonly queries: Queries;
   readonly keys: WorkflowKeys;
   readonly writer: GroupWriter;
+  readonly watching: ServerWatching;
 }
 
 /** How many ids, or rows with bodies, one statement reads. */
@@ -202,6 +205,10 @@ export class PostgresStorage implements Storage {
     return { removed: Number(row?.removed ?? 0), spared: splitIds(row?.spared ?? "") };
   }
 
+  watch(w: string, wake: () => void): Promise<Watch> {
+    return this.parts.watching.watch(w, wake);
+  }
+
   /** The server keeps watch over its own files (data checksums, amcheck). */
   async checkStructure(): Promise<StructureProblem[]> {
     return [];
@@ -253,6 +260,7 @@ export class PostgresStorage implements Storage {
 
   async close(): Promise<void> {
     await this.parts.writer.drain();
+    await this.parts.watching.close();
     await this.parts.connection.close();
   }
 

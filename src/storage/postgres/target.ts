@@ -19,6 +19,8 @@ export interface PostgresTarget {
   /** What the URL says of limits, which goes before those of the caller. */
   readonly poolMax: number | undefined;
   readonly statementTimeoutMs: number | undefined;
+  /** Whether moves of refs are told of by LISTEN, where that works, or found by reading only. */
+  readonly watch: "listen" | "poll";
   /** The URL without password, for messages. */
   readonly shown: string;
 }
@@ -55,12 +57,21 @@ export function parseTarget(url: string): PostgresTarget {
   parsed.searchParams.delete("schema");
   const poolMax = takeNumber(parsed, "pool_max");
   const statementTimeoutMs = takeNumber(parsed, "statement_timeout_ms");
+  const watch = parsed.searchParams.get("watch") ?? "listen";
+  if (watch !== "listen" && watch !== "poll") {
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      `watch=${quoteForMessage(watch)} in the store's URL is neither listen (the default) nor poll`,
+      { watch },
+    );
+  }
+  parsed.searchParams.delete("watch");
   const connectionString = parsed.toString();
   parsed.password = "";
   parsed.searchParams.delete("password");
   parsed.searchParams.set("schema", schema);
   const shown = parsed.toString();
-  return { connectionString, schema, poolMax, statementTimeoutMs, shown };
+  return { connectionString, schema, poolMax, statementTimeoutMs, watch, shown };
 }
 
 /** Takes a parameter that is a number out of a URL. */

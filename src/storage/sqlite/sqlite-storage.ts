@@ -1,23 +1,25 @@
 import type { Database } from "better-sqlite3";
 import { OBJECT_ID_HEX_LENGTH, type ObjectId } from "../../core/ids.js";
-import type {
-  CommitRecord,
-  GraphNode,
-  PackedGraph,
-  RefPattern,
-  RefRow,
-  ScanPage,
-  SeenRow,
-  Storage,
-  StoreDescription,
-  StoredObject,
-  StoredReflogEntry,
-  StructureProblem,
-  Swept,
-  Usage,
-  WorkflowRecord,
-  WriteAnswer,
-  WriteBatch,
+import {
+  type CommitRecord,
+  type GraphNode,
+  hasMoved,
+  type PackedGraph,
+  type RefPattern,
+  type RefRow,
+  type ScanPage,
+  type SeenRow,
+  type Storage,
+  type StoreDescription,
+  type StoredObject,
+  type StoredReflogEntry,
+  type StructureProblem,
+  type Swept,
+  type Usage,
+  type Watch,
+  type WorkflowRecord,
+  type WriteAnswer,
+  type WriteBatch,
 } from "../port.js";
 import { typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, objectOf } from "../rows/objects.js";
@@ -32,6 +34,7 @@ import { commitOf, idOf, objectRow, rawId, refOf, splitIds, workflowOf } from ".
 import { schemaVersion } from "./schema.js";
 import type { RowOf, Statements } from "./statements.js";
 import { checkStructure } from "./structure.js";
+import { FileWatching } from "./watch.js";
 import type { WorkflowNumbers } from "./workflow-numbers.js";
 
 /** What {@link SqliteStorage} is made of. */
@@ -55,13 +58,17 @@ export interface SqliteParts {
  */
 export class SqliteStorage implements Storage {
   readonly #reflog: ReflogReader;
+  readonly #watching: FileWatching;
 
   constructor(readonly parts: SqliteParts) {
     this.#reflog = new ReflogReader(parts.statements);
+    this.#watching = new FileWatching(parts.statements);
   }
 
-  write(batch: WriteBatch): Promise<WriteAnswer> {
-    return this.parts.writer.write(batch);
+  async write(batch: WriteBatch): Promise<WriteAnswer> {
+    const answer = await this.parts.writer.write(batch);
+    if (hasMoved(answer)) this.#watching.wrote(batch.workflow);
+    return answer;
   }
 
   readObjects(w: string, ids: readonly ObjectId[]): Promise<(StoredObject | undefined)[]> {
@@ -204,6 +211,10 @@ export class SqliteStorage implements Storage {
     return swept ?? { removed: 0, spared: [] };
   }
 
+  watch(w: string, wake: () => void): Promise<Watch> {
+    return this.#retry(() => this.#watching.watch(w, wake));
+  }
+
   checkStructure(): Promise<StructureProblem[]> {
     return this.#retry(() => checkStructure(this.parts.db));
   }
@@ -242,6 +253,7 @@ export class SqliteStorage implements Storage {
 
   async close(): Promise<void> {
     await this.parts.writer.drain();
+    this.#watching.close();
     this.parts.release();
   }
 

@@ -115,6 +115,9 @@ const SQL = {
   reflog: `SELECT time, incarnation, old, new, previous, actor, reason, trace
     FROM reflog WHERE ref = ? AND seq = ?`,
 
+  // Changes when another connection has written to the file.
+  dataVersion: "PRAGMA data_version",
+
   meta: "SELECT value FROM meta WHERE key = ?",
   setMeta: "UPDATE meta SET value = ? WHERE key = ?",
 } as const;
@@ -146,6 +149,7 @@ interface Rows {
   ref: RefColumns;
   refsFrom: RefColumns;
   reflog: ReflogColumns;
+  dataVersion: number;
   meta: string | Buffer | null;
 }
 
@@ -188,6 +192,7 @@ const PLUCKED: ReadonlySet<Name> = new Set([
   "commitStored",
   "commitRowid",
   "commitsNear",
+  "dataVersion",
   "meta",
 ]);
 
