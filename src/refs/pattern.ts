@@ -21,8 +21,8 @@ export interface RefMatcher {
  * @throws AgstateError `INVALID_NAME`, `LIMIT_EXCEEDED`
  */
 export function parseRefPattern(text: string): RefMatcher {
-  const pattern = typeof text === "string" && text.endsWith("/") ? `${text}*` : text;
-  checkPattern(text, pattern);
+  checkPattern(text);
+  const pattern = withStar(text);
   const candidates = refCandidates(pattern);
   if (!pattern.includes("*")) {
     const names = new Set(candidates);
@@ -36,8 +36,13 @@ export function parseRefPattern(text: string): RefMatcher {
   };
 }
 
-function checkPattern(text: string, pattern: string): void {
-  const bytes = Buffer.byteLength(String(text));
+function withStar(text: string): string {
+  return text.endsWith("/") ? `${text}*` : text;
+}
+
+function checkPattern(given: unknown): void {
+  const text = typeof given === "string" ? given : "";
+  const bytes = Buffer.byteLength(text);
   if (bytes > PATTERN_MAX_BYTES) {
     throw new AgstateError(
       "LIMIT_EXCEEDED",
@@ -47,14 +52,14 @@ function checkPattern(text: string, pattern: string): void {
   }
   try {
     // What a star may stand for is no matter: a letter stands in for it.
-    for (const part of String(pattern).split("/")) {
+    for (const part of withStar(text).split("/")) {
       checkRefComponent("component", part.replaceAll("*", "x"));
     }
   } catch (error) {
     throw new AgstateError(
       "INVALID_NAME",
-      `ref pattern ${quoteForMessage(String(text))} can match no ref: ${(error as Error).message}`,
-      { field: "pattern", name: String(text) },
+      `ref pattern ${quoteForMessage(String(given))} can match no ref: ${(error as Error).message}`,
+      { field: "pattern", name: String(given) },
       { cause: error },
     );
   }

@@ -49,7 +49,9 @@ export class Moves implements AsyncIterableIterator<Move> {
   readonly #stop = new AbortController();
   #started: Promise<void> | null = null;
   #watch: Watch | null = null;
-  /** Whether it ever watched. */
+  /** When the last watch is closed. */
+  #unwatched: Promise<void> = Promise.resolve();
+  /** Whether the store was open when it began: its close is then the end, and no error. */
   #begun = false;
   /** Whether refs may have moved since they were read. */
   #woken = false;
@@ -153,6 +155,7 @@ export class Moves implements AsyncIterableIterator<Move> {
     if (from === "start") return;
     if (from === "now") {
       for (const row of await this.#readRefs()) this.#seen.set(row.name, row.seq);
+      this.#begun = true;
       return;
     }
     for (const [ref, seq] of Object.entries(from)) {
@@ -186,10 +189,12 @@ export class Moves implements AsyncIterableIterator<Move> {
     void this.#unwatch();
   }
 
-  async #unwatch(): Promise<void> {
+  #unwatch(): Promise<void> {
     const watch = this.#watch;
     this.#watch = null;
-    await watch?.close();
+    // A watch that cannot be closed ends with the store.
+    if (watch !== null) this.#unwatched = watch.close().catch(() => undefined);
+    return this.#unwatched;
   }
 }
 

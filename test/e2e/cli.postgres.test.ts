@@ -35,6 +35,9 @@ describe("the command line on PostgreSQL", () => {
     run("merge", "--continue");
     expect(JSON.parse(run("cat", "canonical"))).toMatchObject({ mode: "slow" });
     expect(run("log", "--graph", "--oneline", "--all")).toContain("Say fast");
+    expect(run("watch", "a/*", "--from-start", "-n", "2")).toMatch(
+      /^[0-9a-f]{10} {2}agents\/a\/work .*\n[0-9a-f]{10} {2}agents\/a\/work .* Say fast\n$/,
+    );
     expect(run("fsck")).toMatch(/No problems\.\n$/);
     const target = join(mkdtempSync(join(folder, "pg-")), "export.git");
     run("export", "--git", target);

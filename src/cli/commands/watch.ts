@@ -19,7 +19,8 @@ export async function run(
   const workflow = await session.workflow();
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const from = options.fromStart === true ? "start" : "now";
+  const fromStart = options.fromStart === true;
+  const from = fromStart ? "start" : "now";
   const moves = workflow.watch(args[0], { signal: stop.signal, from });
   await moves.start();
   out.note(`Watching workflow ${escapeLine(workflow.id)}; Ctrl-C ends it.`);
@@ -29,21 +30,25 @@ export async function run(
     if (out.json) await out.value(move);
     else {
       widest = Math.max(widest, stringWidth(escapeLine(move.shortName)));
-      await out.line(lineOf(session, move, widest));
+      await out.line(lineOf(session, move, widest, fromStart));
     }
     left--;
     if (left <= 0) return;
   }
 }
 
-/** A move as `agstate reflog` shows an entry, names as wide as the widest until now. */
-function lineOf(session: Session, move: Move, width: number): string {
+/**
+ * A move as `agstate reflog` shows an entry, names as wide as the widest until now; of what happens
+ * before the reader's eyes the time of the day is enough.
+ */
+function lineOf(session: Session, move: Move, width: number, dated: boolean): string {
   const { paint } = session.out;
+  const [day, time] = move.date.toISOString().slice(0, 19).split("T");
   const padding = " ".repeat(width - stringWidth(escapeLine(move.shortName)));
   const cells = [
     move.new === null ? `${paint.bad("deleted")}   ` : paint.id(shortId(move.new)),
     paintRefName(paint, { name: move.ref, shortName: move.shortName }) + padding,
-    paint.dim(`${move.date.toISOString().slice(0, 19).replace("T", " ")}Z`),
+    paint.dim(dated ? `${day} ${time}Z` : `${time}Z`),
     escapeLine(move.actor),
     escapeLine(move.reason),
   ];

@@ -25,6 +25,9 @@ const SETTLE_MAX_MS = 2000;
  */
 export class Listener {
   readonly #stop = new AbortController();
+  readonly #stopped = new Promise<void>((resolve) => {
+    this.#stop.signal.addEventListener("abort", () => resolve(), { once: true });
+  });
   #session: ListenSession | null = null;
   /** Since a connection was last good. */
   #failures = 0;
@@ -98,19 +101,16 @@ export class Listener {
       this.poller.stop();
       void this.#wakeWhenSettled(session, () => this.wakers.wakeAll());
     }
-    const stopped = new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      signal.addEventListener("abort", () => resolve(), { once: true });
-    });
-    let lost = false;
-    const over = Promise.race([stopped, session.lost.then(() => (lost = true))]);
-    while (!signal.aborted && !lost) {
-      await Promise.race([over, sleep(RENEW_MS, undefined, { ref: false })]);
-      if (signal.aborted || lost) break;
+    const ending = new AbortController();
+    const over = ending.signal;
+    void Promise.race([this.#stopped, session.lost]).then(() => ending.abort());
+    for (;;) {
+      await sleep(RENEW_MS, undefined, { ref: false, signal: over }).catch(() => undefined);
+      if (over.aborted) break;
       await session.register(this.wakers.keys());
       this.wakers.wakeAll();
     }
-    if (!lost) await session.unregister(null).catch(() => undefined);
+    if (signal.aborted) await session.unregister(null).catch(() => undefined);
   }
 
   /**

@@ -85,8 +85,9 @@ export class ListenSession {
     await this.#query(`LISTEN ${channel}`);
     await connection.query("SELECT pg_notify($1, $2)", [channel, token]);
     const timer = setTimeout(() => proven(false), PROOF_MS).unref();
-    const yes = await Promise.race([proof, this.lost.then(() => false)]);
+    const yes = await Promise.race([proof, this.lost]);
     clearTimeout(timer);
+    if (yes === undefined) throw new Error("Connection terminated while it began to listen");
     // Where a pooler has let it pass, to some connection.
     if (!yes) await this.#query(`UNLISTEN ${channel}`).catch(() => undefined);
     return yes;
