@@ -186,6 +186,8 @@ describe("notifications", () => {
     await storage.watch("w", () => wakes++);
     await client.query("SAVEPOINT looking");
     await until("the watcher is registered", async () => (await watchers()) === 1);
+    // By now all other wakes have come.
+    await sleep(1000);
     await client.query("COMMIT");
     const before = wakes;
     await until("it is woken after the commit", async () => wakes > before);
