@@ -15,9 +15,11 @@ import { CommitGraph } from "./commit-graph.js";
 export interface GraphSource {
   read(ids: readonly ObjectId[], limit: number): Promise<GraphNode[]>;
   readNear?(ids: readonly ObjectId[], limit: number): Promise<PackedGraph>;
+  /** How many ancestors each read brings along at least: more where a call costs much. */
+  readonly aheadMinNodes?: number;
 }
 
-/** How many ancestors the first read of a walk brings along. */
+/** How many ancestors the first read of a walk brings along, where the source does not say. */
 const READ_AHEAD_MIN_NODES = 64;
 /** The most ancestors that one read brings along; an embedded store works some milliseconds on them. */
 export const READ_AHEAD_MAX_NODES = 4096;
@@ -133,7 +135,8 @@ export class GraphReader {
   }
 
   #ahead(factor: number): number {
-    return Math.min(Math.max(READ_AHEAD_MIN_NODES, factor * this.#used), READ_AHEAD_MAX_NODES);
+    const { aheadMinNodes = READ_AHEAD_MIN_NODES } = this.#source;
+    return Math.min(Math.max(aheadMinNodes, factor * this.#used), READ_AHEAD_MAX_NODES);
   }
 }
 

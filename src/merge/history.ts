@@ -119,6 +119,11 @@ export class HistoryReader {
     }
   }
 
+  /** Reads commits, and some of their ancestors, for walks that begin there soon. */
+  async load(tips: readonly ObjectId[]): Promise<void> {
+    await this.#reader().read([...new Set(tips)]);
+  }
+
   /** Whether `ancestor` is reached from `descendant`. */
   async isAncestor(ancestor: ObjectId, descendant: ObjectId): Promise<boolean> {
     return (await this.mergedInto([ancestor], descendant)).has(ancestor);

@@ -63,7 +63,7 @@ export class CommitReader {
 
   /** Reads commits in one call to the storage, the answer in the order of `ids`. */
   async readAll(ids: readonly ObjectId[]): Promise<LoadedCommit[]> {
-    const missing = ids.filter((id) => !this.cache.has(id + this.workflow));
+    const missing = ids.filter((id) => !this.has(id));
     const loaded = new Map<ObjectId, LoadedCommit>();
     if (missing.length > 0) {
       const rows = await this.storage.readCommits(this.workflow, missing);
@@ -81,6 +81,11 @@ export class CommitReader {
       }
     }
     return ids.map((id) => loaded.get(id) ?? (this.cache.get(id + this.workflow) as LoadedCommit));
+  }
+
+  /** Whether a commit is at hand. */
+  has(id: ObjectId): boolean {
+    return this.cache.has(id + this.workflow);
   }
 
   /** Takes a commit that was just written or read into the cache. */

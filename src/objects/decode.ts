@@ -11,33 +11,15 @@ import { StoredSequence } from "./sequence-edit.js";
 import type { TreeEntry } from "./tree.js";
 import { treeKind } from "./tree-kind.js";
 
-/** How many objects are asked for in one call. */
-const BATCH = 2000;
-
 type Loaded = ReadonlyMap<ObjectId, DecodedObject>;
 
 /**
- * Reads a whole value, a level of its tree in each call to the storage.
+ * Reads a whole value.
  *
  * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`, `ERASED`
  */
 export async function decodeValue(reader: ObjectReader, link: Link): Promise<JsonValue> {
-  const loaded = new Map<ObjectId, DecodedObject>();
-  let level = [link.id];
-  while (level.length > 0) {
-    const below = new Set<ObjectId>();
-    for (let i = 0; i < level.length; i += BATCH) {
-      const ids = level.slice(i, i + BATCH);
-      const objects = await reader.readAll(ids);
-      for (let j = 0; j < ids.length; j++) {
-        const object = objects[j] as DecodedObject;
-        loaded.set(ids[j] as ObjectId, object);
-        if (object.type === "tree") for (const entry of object.entries) below.add(entry.id);
-      }
-    }
-    level = [...below].filter((id) => !loaded.has(id));
-  }
-  return assemble(loaded, link.id);
+  return assemble(await reader.readWhole(link.id), link.id);
 }
 
 function assemble(loaded: Loaded, id: ObjectId): JsonValue {

@@ -1,4 +1,4 @@
-import { AgstateError } from "../core/errors.js";
+import { AgstateError, isAgstateError } from "../core/errors.js";
 import { isObjectId, type ObjectId, ZERO_ID } from "../core/ids.js";
 import { quoteForMessage } from "../core/names.js";
 import type { GraphNode, RefRow, Storage } from "../storage/port.js";
@@ -10,6 +10,8 @@ const CANDIDATES_SHOWN = 20;
 
 /** How many nodes of the graph one call reads while walking back. */
 const WALK_BATCH = 512;
+/** How many it reads for each step back: other lines of history lie beside the one that is followed. */
+const WALK_FACTOR = 3;
 
 export interface ResolvedRevision {
   readonly id: ObjectId;
@@ -31,15 +33,73 @@ export class RevisionResolver {
    * @throws AgstateError `INVALID_REVISION`, `REVISION_NOT_FOUND`, `AMBIGUOUS_REVISION`
    */
   async resolve(text: string): Promise<ResolvedRevision> {
-    const revision = parseRevision(text);
-    // A deleted ref has no commit, but its log is still there.
-    const ref = await this.findRef(revision.base, revision.reflog !== null);
+    return (await this.resolveAll([text]))[0] as ResolvedRevision;
+  }
+
+  /** Resolves revisions, their refs in one call to the storage; fails for the first that means nothing. */
+  async resolveAll(texts: readonly string[]): Promise<ResolvedRevision[]> {
+    return (await this.resolveBeside(texts, [])).resolved;
+  }
+
+  /** Resolves revisions, and in the same call reads refs by their full names, those that there are. */
+  resolveBeside(
+    texts: readonly string[],
+    refs: readonly string[],
+  ): Promise<{ resolved: ResolvedRevision[]; rows: readonly RefRow[] }> {
+    return this.all(texts, refs, false);
+  }
+
+  /**
+   * Resolves revisions for work that reads the commits that they mean: full ids are not looked up
+   * before. When the work finds no such commit, it fails as `resolve` does.
+   *
+   * @throws AgstateError as `resolve`, and what the work throws
+   */
+  async using<T>(
+    texts: readonly string[],
+    work: (resolved: readonly ResolvedRevision[]) => Promise<T>,
+  ): Promise<T> {
+    const { resolved } = await this.all(texts, [], true);
+    try {
+      return await work(resolved);
+    } catch (error) {
+      if (isAgstateError(error, "MISSING_OBJECT")) await this.resolveAll(texts);
+      throw error;
+    }
+  }
+
+  /** @param trusting whether a full id is taken for that of a commit */
+  private async all(
+    texts: readonly string[],
+    refs: readonly string[],
+    trusting: boolean,
+  ): Promise<{ resolved: ResolvedRevision[]; rows: readonly RefRow[] }> {
+    const revisions = texts.map(parseRevision);
+    const bases = revisions.map(({ base }) => base).filter((base) => !isId(base));
+    const names = [...new Set([...refs, ...bases.flatMap(refCandidates)])];
+    const rows = names.length === 0 ? [] : await this.storage.readRefs(this.workflow, { names });
+    const resolved: ResolvedRevision[] = [];
+    for (const revision of revisions) {
+      // A deleted ref has no commit, but its log is still there.
+      const ref = refAmong(rows, revision.base, revision.reflog !== null);
+      resolved.push(await this.from(revision, ref, trusting));
+    }
+    return { resolved, rows };
+  }
+
+  private async from(
+    revision: Revision,
+    ref: RefRow | undefined,
+    trusting: boolean,
+  ): Promise<ResolvedRevision> {
     let id: ObjectId;
     if (ref !== undefined) {
       id = revision.reflog === null ? (ref.id as ObjectId) : await this.fromLog(revision, ref);
     } else {
       if (revision.reflog !== null) throw notFound(revision, "names no ref, so it has no reflog");
-      id = await this.findId(revision);
+      const text = revision.base.toLowerCase();
+      const trusted = trusting && revision.steps.length === 0 && isObjectId(text);
+      id = trusted ? text : await this.findId(revision);
     }
     for (const step of revision.steps) id = await this.follow(revision, id, step);
     return { id, ref: ref ?? null, pointer: revision.pointer };
@@ -47,15 +107,8 @@ export class RevisionResolver {
 
   /** The ref that a name means, a live one before one that is deleted; undefined when there is none. */
   async findRef(name: string, alsoDeleted = false): Promise<RefRow | undefined> {
-    const candidates = refCandidates(name);
-    const rows = await this.storage.readRefs(this.workflow, { names: candidates });
-    for (const live of alsoDeleted ? [true, false] : [true]) {
-      for (const candidate of candidates) {
-        const row = rows.find((r) => r.name === candidate && (r.id !== null) === live);
-        if (row !== undefined) return row;
-      }
-    }
-    return undefined;
+    const names = refCandidates(name);
+    return refAmong(await this.storage.readRefs(this.workflow, { names }), name, alsoDeleted);
   }
 
   private async fromLog(revision: Revision, ref: RefRow): Promise<ObjectId> {
@@ -73,7 +126,7 @@ export class RevisionResolver {
 
   private async findId(revision: Revision): Promise<ObjectId> {
     const text = revision.base.toLowerCase();
-    if (!/^[0-9a-f]{4,64}$/.test(text)) {
+    if (!isId(text)) {
       throw notFound(
         revision,
         "there is no such branch or tag; see agstate branch and agstate tag",
@@ -119,7 +172,7 @@ export class RevisionResolver {
         const read = await this.storage.readGraph(
           this.workflow,
           [id],
-          Math.min(left + 1, WALK_BATCH),
+          Math.min(WALK_FACTOR * left + 1, WALK_BATCH),
         );
         nodes = new Map(read.map((node) => [node.id, node]));
       }
@@ -131,6 +184,23 @@ export class RevisionResolver {
     }
     return id;
   }
+}
+
+/** Whether a name is an id or the beginning of one; no ref is called so. */
+function isId(name: string): boolean {
+  return /^[0-9a-f]{4,64}$/i.test(name);
+}
+
+/** The ref that a name means, among those that its candidates name. */
+function refAmong(rows: readonly RefRow[], name: string, alsoDeleted: boolean): RefRow | undefined {
+  const candidates = refCandidates(name);
+  for (const live of alsoDeleted ? [true, false] : [true]) {
+    for (const candidate of candidates) {
+      const row = rows.find((r) => r.name === candidate && (r.id !== null) === live);
+      if (row !== undefined) return row;
+    }
+  }
+  return undefined;
 }
 
 function notFound(revision: Revision, why: string): AgstateError {

@@ -213,6 +213,26 @@ export function hasMoved({ moves }: WriteAnswer): boolean {
   return moves.some(({ outcome }) => outcome === "moved");
 }
 
+/** Where {@link Storage.readBelow} begins, and how far it goes. */
+export interface BelowRequest {
+  /** Objects to begin with. */
+  readonly ids?: readonly ObjectId[];
+  /** Commits to answer as well, and which entries of their root trees to begin with. */
+  readonly commits?: readonly ObjectId[];
+  readonly entries?: readonly string[];
+  /** Objects that the caller has: they are not answered, nor is what only they lead to. */
+  readonly known?: readonly ObjectId[];
+  /** The most objects, and the most bytes of bodies, in the answer; commits and what is in their rows do not count. */
+  readonly maxObjects: number;
+  readonly maxBytes: number;
+}
+
+/** What {@link Storage.readBelow} found. */
+export interface Below {
+  readonly commits: readonly CommitRecord[];
+  readonly objects: readonly StoredObject[];
+}
+
 export interface StoreDescription {
   readonly backend: string;
   readonly location: string;
@@ -276,6 +296,14 @@ export interface Storage {
 
   /** Reads objects by id; the answer has the order of `ids`, undefined where none is stored. */
   readObjects(workflow: string, ids: readonly ObjectId[]): Promise<(StoredObject | undefined)[]>;
+
+  /**
+   * Reads, in one round trip, objects and what they refer to, transitively: each once, a level of
+   * trees after the other, up to the limits of the request. Only trees of plain encoding are gone
+   * into. It is a hint: what is not stored, damaged or beyond the limits is left out, and
+   * `readObjects` and `readCommits` tell of it. A backend to which a call costs little does not have this.
+   */
+  readBelow?(workflow: string, request: BelowRequest): Promise<Below>;
 
   /** Reads commits by id; the answer has the order of `ids`, undefined where none is stored. */
   readCommits(workflow: string, ids: readonly ObjectId[]): Promise<(CommitRecord | undefined)[]>;

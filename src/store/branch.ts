@@ -314,11 +314,11 @@ export async function readState(
   commit: LoadedCommit,
   pointer: string,
   shown: string,
+  reader = repository.objectsOf(commit),
 ): Promise<State> {
   const tokens = parsePointer(pointer);
   const link = commit.root.state;
-  const value =
-    link === undefined ? undefined : await decodeAt(repository.objectsOf(commit), link, tokens);
+  const value = link === undefined ? undefined : await decodeAt(reader, link, tokens);
   if (value === undefined) {
     throw new AgstateError(
       "PATH_NOT_FOUND",

@@ -2,9 +2,20 @@ import type { ObjectId } from "../core/ids.js";
 import type { Limits } from "../core/limits.js";
 import { type GraphSource, HistoryReader } from "../merge/history.js";
 import type { CustomResolvers } from "../merge/resolvers.js";
-import { CommitReader, createCommitCache, type LoadedCommit } from "../objects/commit-reader.js";
+import {
+  CommitReader,
+  createCommitCache,
+  type LoadedCommit,
+  type RootPart,
+} from "../objects/commit-reader.js";
 import { type Isolation, isolationOfKey } from "../objects/isolation.js";
-import { createObjectCache, ObjectReader } from "../objects/reader.js";
+import {
+  BELOW_MAX_BYTES,
+  BELOW_MAX_OBJECTS,
+  createObjectCache,
+  ObjectReader,
+  type ObjectsAtHand,
+} from "../objects/reader.js";
 import { RefStore } from "../refs/ref-store.js";
 import { RevisionResolver } from "../refs/revisions.js";
 import type { Storage } from "../storage/port.js";
@@ -58,14 +69,51 @@ export class Repository {
     this.graph = {
       read: (ids, limit) => storage.readGraph(workflow, ids, limit),
       ...(near && { readNear: (ids, limit) => near(workflow, ids, limit) }),
+      ...(this.objects.readsAhead && { aheadMinNodes: REMOTE_AHEAD_NODES }),
     };
     this.history = new HistoryReader(this.graph);
     this.statePolicy = isolationOfKey(isolation, "state");
     this.stepPolicy = isolationOfKey(isolation, "step");
   }
 
-  async commitAt(revision: string): Promise<LoadedCommit> {
-    return this.commits.read((await this.revisions.resolve(revision)).id);
+  commitAt(revision: string): Promise<LoadedCommit> {
+    return this.revisions.using([revision], ([resolved]) => this.commits.read(resolved!.id));
+  }
+
+  /**
+   * Reads a commit, and in the same call, where the storage can, what its state is made of.
+   *
+   * @param whole whether all of the state is wanted, or some path in it: then little comes along
+   */
+  async withState(id: ObjectId, whole: boolean): Promise<CommitWithState> {
+    const read = await this.loadAhead([id], ["state"], whole);
+    const commit = await this.commits.read(id);
+    const get = (each: ObjectId) => commit.inline.get(each) ?? read.get(each);
+    return { commit, objects: this.objects.with({ get }) };
+  }
+
+  /**
+   * Reads commits that are not at hand, and in the same call, where the storage can, what entries of
+   * their root trees lead to; answers the objects that came, which the cache need not keep.
+   *
+   * @param whole whether all of it is wanted, or some path in it: then little comes along
+   */
+  async loadAhead(
+    ids: readonly ObjectId[],
+    entries: readonly RootPart[],
+    whole: boolean,
+  ): Promise<ObjectsAtHand> {
+    const absent = [...new Set(ids)].filter((id) => !this.commits.has(id));
+    if (absent.length === 0 || !this.objects.readsAhead) return NOTHING;
+    const times = whole ? Number.POSITIVE_INFINITY : ids.length;
+    const read = await this.objects.readAhead({
+      commits: absent,
+      entries,
+      maxObjects: Math.min(times * PART_MAX_OBJECTS, BELOW_MAX_OBJECTS),
+      maxBytes: Math.min(times * PART_MAX_BYTES, BELOW_MAX_BYTES),
+    });
+    for (const record of read.commits) this.commits.prime(record);
+    return read.objects;
   }
 
   /** A reader that also knows the objects in a commit's row. */
@@ -93,6 +141,21 @@ export class Repository {
     yield* await this.commits.readAll(page);
   }
 }
+
+export interface CommitWithState {
+  readonly commit: LoadedCommit;
+  /** Also knows the objects in the commit's row. */
+  readonly objects: ObjectReader;
+}
+
+/** How much is read along with a commit of which some path is wanted: the whole of a small state. */
+const PART_MAX_OBJECTS = 256;
+const PART_MAX_BYTES = 64 * 1024;
+
+const NOTHING: ObjectsAtHand = new Map();
+
+/** How many ancestors come along with commits where a call costs more than they do. */
+const REMOTE_AHEAD_NODES = 256;
 
 /** How many commits one call reads while listing. */
 const PAGE = 100;

@@ -166,9 +166,12 @@ export class Workflow {
    * @throws AgstateError `REVISION_NOT_FOUND`, `PATH_NOT_FOUND`
    */
   async stateAt(revision: string, pointer?: string): Promise<State> {
-    const resolved = await this.repository.revisions.resolve(revision);
-    const commit = await this.repository.commits.read(resolved.id);
-    return readState(this.repository, commit, pointer ?? resolved.pointer ?? "", revision);
+    const { repository } = this;
+    return repository.revisions.using([revision], async ([resolved]) => {
+      const path = pointer ?? resolved!.pointer ?? "";
+      const { commit, objects } = await repository.withState(resolved!.id, path === "");
+      return readState(repository, commit, path, revision, objects);
+    });
   }
 
   /** The record of the step that a commit records; null when it records none. */
@@ -188,15 +191,15 @@ export class Workflow {
   async *log(
     options: LogOptions & { revisions?: readonly string[] } = {},
   ): AsyncGenerator<Commit, void, undefined> {
-    let tips: ObjectId[];
-    if (options.revisions === undefined) {
-      tips = (await this.repository.refs.list()).map((row) => row.id as ObjectId);
-    } else {
-      tips = [];
-      for (const revision of options.revisions) {
-        tips.push((await this.repository.revisions.resolve(revision)).id);
-      }
-    }
+    const { refs, revisions, history } = this.repository;
+    const tips =
+      options.revisions === undefined
+        ? (await refs.list()).map((row) => row.id as ObjectId)
+        : await revisions.using(options.revisions, async (resolved) => {
+            const ids = resolved.map(({ id }) => id);
+            await history.load(ids);
+            return ids;
+          });
     yield* logFrom(this.repository, tips, options);
   }
 
@@ -216,11 +219,21 @@ export class Workflow {
 
   /** Like `diff`, one change after another. */
   async *changes(older: string, newer: string): AsyncGenerator<Change, void, undefined> {
-    const a = await this.repository.commitAt(older);
-    const b = await this.repository.commitAt(newer);
+    const { revisions, commits } = this.repository;
+    const [a, b] = await revisions.using([older, newer], async (both) => {
+      const ids = both.map(({ id }) => id);
+      await this.repository.loadAhead(ids, ["state"], false);
+      return commits.readAll(ids);
+    });
     // Loaded when asked for: most runs of the command line compare nothing.
     const { diffLinks } = await import("../merge/diff.js");
-    yield* diffLinks(this.repository.objects, a.root.state, b.root.state);
+    const { objects } = this.repository;
+    const states = [a!.root.state, b!.root.state] as const;
+    if (objects.readsAhead) {
+      const { COMPARED, readVersions } = await import("../merge/versions.js");
+      await readVersions(objects, [states.map((link) => link?.id)], COMPARED);
+    }
+    yield* diffLinks(objects, ...states);
   }
 
   /**
@@ -242,8 +255,7 @@ export class Workflow {
   /** How many commits a branch has that `base` has not, and the other way round. */
   async aheadBehind(branch: string, base: string): Promise<{ ahead: number; behind: number }> {
     const { revisions, history } = this.repository;
-    const a = (await revisions.resolve(branch)).id;
-    return history.aheadBehind(a, (await revisions.resolve(base)).id);
+    return revisions.using([branch, base], ([a, b]) => history.aheadBehind(a!.id, b!.id));
   }
 
   /** The branches whose head is reachable from a revision. */
@@ -348,17 +360,18 @@ export class Workflow {
    */
   async mergeBases(revision: string, ...others: readonly string[]): Promise<string[]> {
     const { revisions, history } = this.repository;
-    const { id } = await revisions.resolve(revision);
-    const ids: ObjectId[] = [];
-    for (const other of others) ids.push((await revisions.resolve(other)).id);
-    return history.mergeBases(id, ids);
+    return revisions.using([revision, ...others], ([one, ...more]) =>
+      history.mergeBases(
+        one!.id,
+        more.map(({ id }) => id),
+      ),
+    );
   }
 
   /** Whether a commit is reached from another; each reaches itself. */
   async isAncestor(ancestor: string, descendant: string): Promise<boolean> {
     const { revisions, history } = this.repository;
-    const { id } = await revisions.resolve(ancestor);
-    return history.isAncestor(id, (await revisions.resolve(descendant)).id);
+    return revisions.using([ancestor, descendant], ([a, b]) => history.isAncestor(a!.id, b!.id));
   }
 
   /**

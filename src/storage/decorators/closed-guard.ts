@@ -41,9 +41,11 @@ export function closedGuard(storage: Storage): Storage {
   }
 
   const near = storage.readGraphNear?.bind(storage);
+  const below = storage.readBelow?.bind(storage);
   return {
     write: (batch) => guard("write", () => storage.write(batch)),
     readObjects: (w, ids) => guard("readObjects", () => storage.readObjects(w, ids)),
+    ...(below && { readBelow: (w, request) => guard("readBelow", () => below(w, request)) }),
     readCommits: (w, ids) => guard("readCommits", () => storage.readCommits(w, ids)),
     readRefs: (w, pattern) => guard("readRefs", () => storage.readRefs(w, pattern)),
     readReflog: (w, ref, options) => guard("readReflog", () => storage.readReflog(w, ref, options)),

@@ -25,6 +25,7 @@ export interface CountingStorage {
 const METHODS: readonly Method[] = [
   "write",
   "readObjects",
+  "readBelow",
   "readCommits",
   "readRefs",
   "readReflog",
@@ -78,6 +79,7 @@ export function counting(storage: Storage): CountingStorage {
   }
 
   const near = storage.readGraphNear?.bind(storage);
+  const below = storage.readBelow?.bind(storage);
   const counted: Storage = {
     write(batch) {
       tally("Written", batch.objects);
@@ -89,6 +91,14 @@ export function counting(storage: Storage): CountingStorage {
       tally("Read", objects);
       return objects;
     },
+    ...(below && {
+      async readBelow(w, request) {
+        const found = await call("readBelow", () => below(w, request));
+        tally("Read", found.commits);
+        tally("Read", found.objects);
+        return found;
+      },
+    }),
     async readCommits(w, ids) {
       const commits = await call("readCommits", () => storage.readCommits(w, ids));
       tally("Read", commits);

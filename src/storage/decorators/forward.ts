@@ -3,9 +3,11 @@ import type { Storage } from "../port.js";
 /** A storage that hands every call on unchanged: what a decorator spreads and then overrides. */
 export function forward(storage: Storage): Storage {
   const near = storage.readGraphNear?.bind(storage);
+  const below = storage.readBelow?.bind(storage);
   return {
     write: (batch) => storage.write(batch),
     readObjects: (w, ids) => storage.readObjects(w, ids),
+    ...(below && { readBelow: below }),
     readCommits: (w, ids) => storage.readCommits(w, ids),
     readRefs: (w, pattern) => storage.readRefs(w, pattern),
     readReflog: (w, ref, options) => storage.readReflog(w, ref, options),

@@ -1,4 +1,4 @@
-import { AgstateError } from "../../core/errors.js";
+import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import {
   type CommitRecord,
@@ -38,8 +38,19 @@ export function verifying(storage: Storage, verify: Verify): Storage {
     for (const object of commit.inline) checkObject(object);
   }
 
+  const below = storage.readBelow?.bind(storage);
   return {
     ...forward(storage),
+    ...(below && {
+      // What is bad is left out: whoever needs it asks again, and only then it is an error.
+      async readBelow(workflow, request) {
+        const { commits, objects } = await below(workflow, request);
+        return {
+          commits: commits.filter((commit) => passes(() => checkCommit(commit))),
+          objects: objects.filter((o) => "tombstone" in o || passes(() => checkObject(o))),
+        };
+      },
+    }),
     async write(batch) {
       for (const object of batch.objects) checkObject(object);
       for (const move of batch.moves) for (const commit of move.commits) checkCommit(commit);
@@ -58,4 +69,15 @@ export function verifying(storage: Storage, verify: Verify): Storage {
       return commits;
     },
   };
+}
+
+/** Whether a check does not throw, which it does of agstate's errors only. */
+function passes(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch (error) {
+    if (isAgstateError(error, "CORRUPT_OBJECT", "UNSUPPORTED_ENCODING")) return false;
+    throw error;
+  }
 }

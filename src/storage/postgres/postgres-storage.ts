@@ -1,5 +1,7 @@
 import { OBJECT_ID_HEX_LENGTH, type ObjectId, ZERO_ID } from "../../core/ids.js";
 import type {
+  Below,
+  BelowRequest,
   CommitRecord,
   GraphNode,
   RefPattern,
@@ -24,6 +26,8 @@ import type { Connection } from "./connection.js";
 import type { GroupWriter } from "./group-writer.js";
 import type { Queries } from "./queries.js";
 import {
+  type BelowColumns,
+  belowOf,
   type CommitColumns,
   commitOf,
   graphOf,
@@ -64,6 +68,21 @@ export class PostgresStorage implements Storage {
       for (const row of rows) found.set(row.id, objectOf(knownObject(row)));
     }
     return ids.map((id) => found.get(id));
+  }
+
+  async readBelow(w: string, request: BelowRequest): Promise<Below> {
+    const { ids = [], commits = [], entries = [], known = [], maxObjects, maxBytes } = request;
+    const rows = await this.rows<BelowColumns>(
+      "below",
+      w,
+      rawIds([...new Set(commits)]),
+      rawIds(ids),
+      [...entries],
+      rawIds(known),
+      maxObjects,
+      maxBytes,
+    );
+    return belowOf(rows);
   }
 
   async readCommits(w: string, ids: readonly ObjectId[]): Promise<(CommitRecord | undefined)[]> {
@@ -114,16 +133,14 @@ export class PostgresStorage implements Storage {
     if (!/^[0-9a-f]{0,64}$/.test(prefix)) return [];
     const from = rawId(prefix.padEnd(OBJECT_ID_HEX_LENGTH, "0"));
     const to = rawId(prefix.padEnd(OBJECT_ID_HEX_LENGTH, "f"));
-    const commits = await this.rows<{ id: ObjectId }>("commitIds", w, from, to, limit);
-    const left = limit - commits.length;
-    const objects =
-      left <= 0
-        ? []
-        : await this.rows<{ id: ObjectId; type: number }>("objectIds", w, from, to, left);
-    return [
-      ...commits.map(({ id }) => ({ id, type: "commit" as const })),
-      ...objects.map(({ id, type }) => ({ id, type: typeOf(type) })),
-    ];
+    const rows = await this.rows<{ id: ObjectId; type: number | null }>("ids", w, from, to, limit);
+    const found = rows.map(({ id, type }) => ({
+      id,
+      type: type === null ? ("commit" as const) : typeOf(type),
+    }));
+    // As sorted as each kind came, whatever the server made of the two parts.
+    const commits = found.filter(({ type }) => type === "commit");
+    return [...commits, ...found.filter(({ type }) => type !== "commit")].slice(0, limit);
   }
 
   async findExternal(w: string, externalId: string): Promise<ObjectId[]> {

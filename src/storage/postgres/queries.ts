@@ -10,13 +10,32 @@ const REF = `t.name, encode(t.id, 'hex') AS id, t.seq, t.max_step,
 const WORKFLOW =
   "t.id, t.classification, t.storage_region, t.retention_policy, t.isolation, t.created_at";
 
+/**
+ * Rows by their ids, each found through the index: where there are no statistics yet, a planner that
+ * may choose reads all rows of the workflow.
+ */
+function byId(table: string, columns: string): string {
+  return `SELECT ${columns} FROM ${WANTED} CROSS JOIN LATERAL
+    (SELECT * FROM ${table} AS t WHERE t.workflow_id = $1 AND t.id = wanted.id LIMIT 1) AS t`;
+}
+
 /** All statements that read, for a schema whose name is quoted; none of them needs a session. */
 export function queries(s: string) {
   return {
-    objects: `SELECT ${OBJECT} FROM ${WANTED}
-      JOIN ${s}.objects AS t ON t.workflow_id = $1 AND t.id = wanted.id`,
-    commits: `SELECT ${COMMIT} FROM ${WANTED}
-      JOIN ${s}.commits AS t ON t.workflow_id = $1 AND t.id = wanted.id`,
+    objects: byId(`${s}.objects`, OBJECT),
+    commits: byId(`${s}.commits`, COMMIT),
+    // Commits have no kind; all else are objects.
+    below: `WITH given AS MATERIALIZED (
+        SELECT wanted.n, t.* FROM ${WANTED} CROSS JOIN LATERAL
+          (SELECT * FROM ${s}.commits AS t WHERE t.workflow_id = $1 AND t.id = wanted.id LIMIT 1) AS t
+      )
+      SELECT ${COMMIT}, NULL::smallint AS type, NULL::smallint AS kind, NULL::smallint AS encoding
+        FROM given AS t
+      UNION ALL
+      SELECT b.id, NULL, NULL, NULL, NULL, NULL, b.body, b.type, b.kind, b.encoding
+        FROM ${s}.read_below($1, $3::bytea || coalesce((
+          SELECT string_agg(${s}.root_ids(t.body, t.inline, $4::text[]), ''::bytea ORDER BY t.n)
+            FROM given AS t), ''::bytea), $5, $6, $7) AS b`,
     graph: `SELECT ${s}.read_graph($1, $2, $3) AS nodes`,
 
     refsByName: `SELECT ${REF} FROM ${s}.refs AS t
@@ -43,10 +62,12 @@ export function queries(s: string) {
           encode(previous, 'hex') AS previous
         FROM entries WHERE seq <= $3 LIMIT $4`,
 
-    commitIds: `SELECT encode(t.id, 'hex') AS id FROM ${s}.commits AS t
-      WHERE t.workflow_id = $1 AND t.id BETWEEN $2 AND $3 ORDER BY t.id LIMIT $4`,
-    objectIds: `SELECT t.type, encode(t.id, 'hex') AS id FROM ${s}.objects AS t
-      WHERE t.workflow_id = $1 AND t.id BETWEEN $2 AND $3 ORDER BY t.id LIMIT $4`,
+    // Commits first: they have no type.
+    ids: `(SELECT NULL::smallint AS type, encode(t.id, 'hex') AS id FROM ${s}.commits AS t
+        WHERE t.workflow_id = $1 AND t.id BETWEEN $2 AND $3 ORDER BY t.id LIMIT $4)
+      UNION ALL
+      (SELECT t.type, encode(t.id, 'hex') FROM ${s}.objects AS t
+        WHERE t.workflow_id = $1 AND t.id BETWEEN $2 AND $3 ORDER BY t.id LIMIT $4)`,
     external: `SELECT encode(t.id, 'hex') AS id FROM ${s}.commits AS t
       WHERE t.workflow_id = $1 AND t.external_id = $2 ORDER BY t.generation, t.time, t.id`,
 

@@ -1,11 +1,20 @@
+import { isAgstateError } from "../../core/errors.js";
 import {
   OBJECT_ID_BYTES,
   OBJECT_ID_HEX_LENGTH,
   type ObjectId,
   objectIdAt,
 } from "../../core/ids.js";
-import type { CommitRecord, GraphNode, RefRow, WorkflowRecord } from "../port.js";
+import type {
+  Below,
+  CommitRecord,
+  GraphNode,
+  RefRow,
+  StoredObject,
+  WorkflowRecord,
+} from "../port.js";
 import { unpackInline } from "../rows/inline.js";
+import { knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
 
 export interface CommitColumns {
   readonly id: string;
@@ -28,6 +37,28 @@ export function commitOf(row: CommitColumns, lenient = false): CommitRecord {
     inline: unpackInline(row.inline, row.id, lenient),
     body: row.body,
   };
+}
+
+/** A row of a commit, whose kind is null, or of an object. */
+export type BelowColumns = CommitColumns & {
+  readonly [Key in keyof ObjectRow]: Key extends "type" | "kind" | "encoding"
+    ? ObjectRow[Key] | null
+    : ObjectRow[Key];
+};
+
+/** Takes commits and objects apart; rows that no version writes are left out. */
+export function belowOf(rows: readonly BelowColumns[]): Below {
+  const commits: CommitRecord[] = [];
+  const objects: StoredObject[] = [];
+  for (const row of rows) {
+    try {
+      if (row.kind === null) commits.push(commitOf(row));
+      else objects.push(objectOf(knownObject(row as ObjectRow)));
+    } catch (error) {
+      if (!isAgstateError(error, "CORRUPT_OBJECT")) throw error;
+    }
+  }
+  return { commits, objects };
 }
 
 /** Ids in hex, one after the other. */

@@ -10,7 +10,13 @@ import { branchRef, shortRefName } from "../../refs/names.js";
 import type { Repository } from "../repository.js";
 import type { Commit } from "../types.js";
 import { toCommit } from "../views.js";
-import { DEFAULT_MAX_ATTEMPTS, DEFAULT_MERGER, type MergeRequest, nameCommits } from "./request.js";
+import {
+  DEFAULT_MAX_ATTEMPTS,
+  DEFAULT_MERGER,
+  type MergeRequest,
+  nameCommits,
+  nameSources,
+} from "./request.js";
 import { type Attempt, changesNothing, type Finished, MergeRun } from "./run.js";
 import {
   listStored,
@@ -94,9 +100,10 @@ async function mergeRequest(
     throw new AgstateError("INVALID_ARGUMENT", "name at least one branch to merge");
   }
   const { into = "canonical", fastForward = "auto" } = options;
+  const base = requestBase(repository, "merge", into, options);
   return {
-    ...requestBase(repository, "merge", into, options),
-    sources: await nameCommits(repository, revisions),
+    ...base,
+    ...(await nameSources(repository, revisions, base.into)),
     fastForward: checkOneOf("fastForward", fastForward, ["auto", "never", "only"]),
     allowUnrelated: options.allowUnrelated ?? false,
     allowOpenIntents: options.allowOpenIntents ?? false,

@@ -19,6 +19,7 @@ import { prepareCommit } from "../write-commit.js";
 import { ConflictTeller } from "./conflicts.js";
 import { mergeMessage, mergeReason } from "./message.js";
 import { policiesOf } from "./policies.js";
+import { readValuesAhead } from "./read-ahead.js";
 import { type MergeRequest, type NamedCommit, resolverVersions } from "./request.js";
 import { both, type Resolved, type Settled, settle } from "./settle.js";
 import type { Conflict, Contribution, MergeRecord } from "./types.js";
@@ -60,10 +61,14 @@ const PAUSE_MAX_MS = 1000;
  * somebody else was faster, all of it again, against what the target is then.
  */
 export class MergeRun {
+  #row: RefRow | undefined;
+
   constructor(
     private readonly repository: Repository,
     private readonly request: MergeRequest,
-  ) {}
+  ) {
+    this.#row = request.row;
+  }
 
   /**
    * @param withIt further moves that happen with the target's, or not at all
@@ -97,7 +102,8 @@ export class MergeRun {
   async attempt(): Promise<Attempt> {
     const { repository, request } = this;
     request.signal?.throwIfAborted();
-    const row = await repository.refs.row(request.into);
+    const row = this.#row ?? (await repository.refs.row(request.into));
+    this.#row = undefined;
     if (row === undefined || row.id === null) {
       throw new AgstateError(
         "REF_NOT_FOUND",
@@ -110,6 +116,7 @@ export class MergeRun {
     const { kind, steps } = await this.plan(target);
     const base = { row, target, kind, steps, policies };
     if (kind !== "merge") return { ...base, outcome: null, contests: [], settled: null };
+    if (repository.objects.readsAhead) await readValuesAhead(repository, target, steps);
 
     resolverVersions(policies, request.resolvers);
     const input = {
