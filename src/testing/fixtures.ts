@@ -40,13 +40,33 @@ export function blob(content: string | Uint8Array): ObjectRecord {
   return { id: gitId("blob", body), type: "blob", body };
 }
 
-/** A tree with the given blobs under the names `0`, `1`, ... */
-export function tree(...blobs: readonly ObjectRecord[]): ObjectRecord {
-  const entries = blobs.map(({ id }, i) =>
-    Buffer.concat([Buffer.from(`100644 ${i}\0`), Buffer.from(id, "hex")]),
+/** A tree with the given objects under the names `0`, `1`, ... */
+export function tree(...objects: readonly ObjectRecord[]): ObjectRecord {
+  return namedTree(objects.map((object, i) => [`${i}`, object]));
+}
+
+function namedTree(members: readonly (readonly [string, ObjectRecord])[]): ObjectRecord {
+  const entries = members.map(([name, { id, type }]) =>
+    Buffer.concat([
+      Buffer.from(`${type === "tree" ? "40000" : "100644"} ${name}\0`),
+      Buffer.from(id, "hex"),
+    ]),
   );
-  const body = Buffer.concat(entries);
+  return rawTree(Buffer.concat(entries));
+}
+
+/** An object of type tree, whatever its body is. */
+export function rawTree(body: Uint8Array): ObjectRecord {
   return { id: gitId("tree", body), type: "tree", body };
+}
+
+/** A commit whose root tree, in its row, has the given entries; with further objects in the row. */
+export function rootedCommit(
+  root: Readonly<Record<string, ObjectRecord>>,
+  inline: readonly ObjectRecord[] = [],
+): CommitRecord {
+  const top = namedTree(Object.entries(root));
+  return commit({ tree: top.id, inline: [...inline, top] });
 }
 
 /** An id under which nothing is stored. */
@@ -61,6 +81,8 @@ export interface CommitOptions {
   readonly time?: number;
   readonly externalId?: string | null;
   readonly inline?: readonly ObjectRecord[];
+  /** Of its root tree; that of the empty tree when it is not given. */
+  readonly tree?: ObjectId;
 }
 
 let commitsMade = 0;
@@ -71,7 +93,7 @@ export function commit(options: CommitOptions = {}): CommitRecord {
   const time = options.time ?? 1_700_000_000 + commitsMade++;
   const who = `ada <ada@w> ${time} +0000`;
   const text =
-    `tree ${tree().id}\n${parents.map(({ id }) => `parent ${id}\n`).join("")}` +
+    `tree ${options.tree ?? tree().id}\n${parents.map(({ id }) => `parent ${id}\n`).join("")}` +
     `author ${who}\ncommitter ${who}\nagstate-nonce ${randomHex(16)}\n\n${message}`;
   const body = Buffer.from(text);
   return {

@@ -1,4 +1,5 @@
 import type { ConformanceCase, OpenedStorage } from "./case.js";
+import { belowCases } from "./cases/below.js";
 import { collectCases } from "./cases/collect.js";
 import { graphCases } from "./cases/graph.js";
 import { lifeCases } from "./cases/life.js";
@@ -9,13 +10,14 @@ import { refCases } from "./cases/refs.js";
 import { watchCases } from "./cases/watch.js";
 import { workflowCases } from "./cases/workflows.js";
 
-/** Everything that a backend must do; there are no optional parts. */
+/** Everything that a backend must do; of what it may leave out, how it must be if it is there. */
 export const conformanceCases: readonly ConformanceCase[] = [
   ...workflowCases,
   ...moveCases,
   ...refCases,
   ...reflogCases,
   ...objectCases,
+  ...belowCases,
   ...graphCases,
   ...collectCases,
   ...lifeCases,

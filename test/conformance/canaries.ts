@@ -1,6 +1,8 @@
 import type { ObjectId } from "../../src/core/ids.js";
 import { forward } from "../../src/storage/decorators/forward.js";
 import type {
+  Below,
+  BelowRequest,
   CommitRecord,
   MoveAnswer,
   ObjectRecord,
@@ -9,6 +11,8 @@ import type {
   StoredReflogEntry,
   WriteAnswer,
 } from "../../src/storage/port.js";
+import { unknownId } from "../../src/testing/fixtures.js";
+import { withReadBelow } from "../support/read-below.js";
 
 /** A backend that does one thing wrong, made out of one that does everything right. */
 export type Canary = (good: Storage) => Storage;
@@ -83,6 +87,18 @@ function keeping(good: Storage, what: "objects" | "commits", sameWorkflow: boole
       if (what === "objects") return found;
       return found.map((c, i) => c ?? commits.get(key(w, ids[i]!)));
     },
+  };
+}
+
+/** Answers wrongly what lies below objects. */
+function readingBelow(
+  good: Storage,
+  change: (below: Below, asked: BelowRequest) => Below,
+): Storage {
+  const right = withReadBelow(good);
+  return {
+    ...forward(right),
+    readBelow: async (w, request) => change(await right.readBelow!(w, request), request),
   };
 }
 
@@ -308,6 +324,61 @@ export const canaries: Readonly<Record<string, Canary>> = {
     ...forward(good),
     readGraph: (w, ids, limit) => good.readGraph(w, ids, limit + 1),
   }),
+  "swaps the bodies of what lies below": (good) =>
+    readingBelow(good, ({ commits, objects }) => ({
+      commits,
+      objects: objects.map((o, i) => ({ ...objects[objects.length - 1 - i]!, id: o.id })),
+    })),
+  "invents an object below others": (good) =>
+    readingBelow(good, ({ commits, objects }) => ({
+      commits,
+      objects: [...objects, { id: unknownId(), type: "blob", body: Buffer.from("invented") }],
+    })),
+  "answers an object below others twice": (good) =>
+    readingBelow(good, ({ commits, objects }) => ({
+      commits,
+      objects: [...objects, ...objects.slice(0, 1)],
+    })),
+  "answers children before their parents": (good) =>
+    readingBelow(good, ({ commits, objects }) => ({ commits, objects: objects.toReversed() })),
+  "reads one object too many below others": (good) => {
+    const right = withReadBelow(good);
+    return {
+      ...forward(right),
+      readBelow: (w, r) => right.readBelow!(w, { ...r, maxObjects: r.maxObjects + 1 }),
+    };
+  },
+  "reads below objects past the limit of bytes": (good) => {
+    const right = withReadBelow(good);
+    return {
+      ...forward(right),
+      readBelow: (w, r) => right.readBelow!(w, { ...r, maxBytes: 2 * r.maxBytes }),
+    };
+  },
+  "reads what is known": (good) => {
+    const right = withReadBelow(good);
+    return {
+      ...forward(right),
+      readBelow: (w, r) => right.readBelow!(w, { ...r, known: [] }),
+    };
+  },
+  "reads below objects in another workflow": (good) => {
+    const right = withReadBelow(good);
+    return {
+      ...forward(right),
+      readBelow: (w, r) => right.readBelow!(w === "other" ? "w" : w, r),
+    };
+  },
+  "reads below all entries of a root tree": (good) => {
+    const right = withReadBelow(good);
+    const entries = ["state", "step", "policy"];
+    return { ...forward(right), readBelow: (w, r) => right.readBelow!(w, { ...r, entries }) };
+  },
+  "leaves a commit out when its state is too large": (good) =>
+    readingBelow(good, ({ commits, objects }, { maxObjects }) => ({
+      commits: maxObjects === 0 ? [] : commits,
+      objects,
+    })),
   "ends a scan after its first page": (good) => ({
     ...forward(good),
     scanObjects: async (w, after, limit) => ({

@@ -4,15 +4,26 @@ import { counting } from "../../src/storage/decorators/counting.js";
 import { forward } from "../../src/storage/decorators/forward.js";
 import { verifying } from "../../src/storage/decorators/verifying.js";
 import type { Storage } from "../../src/storage/port.js";
-import { ABSENT, begin, blob, commit, move, mustMove } from "../../src/testing/fixtures.js";
+import {
+  ABSENT,
+  begin,
+  blob,
+  commit,
+  move,
+  mustMove,
+  rootedCommit,
+  tree,
+} from "../../src/testing/fixtures.js";
 import { conformanceSuite } from "../../src/testing/index.js";
 import { verify } from "../fault/sqlite-helpers.js";
+import { withReadBelow } from "../support/read-below.js";
 import { memoryTarget } from "./targets.js";
 
 const decorators: Readonly<Record<string, (storage: Storage) => Storage>> = {
-  "the verifying decorator": (storage) => verifying(storage, verify),
-  "the counting decorator": (storage) => counting(storage).storage,
-  "the closed guard over itself": (storage) => closedGuard(closedGuard(storage)),
+  "the model with reads below objects": withReadBelow,
+  "the verifying decorator": (storage) => verifying(withReadBelow(storage), verify),
+  "the counting decorator": (storage) => counting(withReadBelow(storage)).storage,
+  "the closed guard over itself": (storage) => closedGuard(closedGuard(withReadBelow(storage))),
 };
 
 for (const [name, decorate] of Object.entries(decorators)) {
@@ -38,6 +49,49 @@ describe("the verifying decorator", () => {
       await expect(attempt()).rejects.toMatchObject({ code: "CORRUPT_OBJECT" });
     }
     expect(await storage.readRefs("w", { prefix: "", deleted: true })).toEqual([]);
+  });
+});
+
+describe("what is read below objects", () => {
+  it("comes without what is damaged, which is an error for who reads it", async () => {
+    const { storage } = await memoryTarget.open();
+    await begin(storage, "w");
+    const [good, bad] = [blob("good"), blob("bad")];
+    const damaged = { ...bad, body: Buffer.from("worse") };
+    const encoded = { ...blob("encoded"), encoding: 2 };
+    const top = tree(good, bad, encoded);
+    const root = rootedCommit({ state: top });
+    const wrong = { ...rootedCommit({ state: top }), id: commit().id };
+    await mustMove(storage, move("r", ABSENT, [root, wrong]), {
+      objects: [top, good, damaged, encoded],
+    });
+    const verified = verifying(withReadBelow(storage), verify);
+    const request = { entries: ["state"], maxObjects: 10, maxBytes: 1000 };
+    const below = await verified.readBelow!("w", { ...request, commits: [root.id, wrong.id] });
+    expect(below.commits.map(({ id }) => id)).toEqual([root.id]);
+    expect(below.objects.map(({ id }) => id).sort()).toEqual([top.id, good.id].sort());
+    await expect(verified.readObjects("w", [bad.id])).rejects.toMatchObject({
+      code: "CORRUPT_OBJECT",
+    });
+  });
+
+  it("is counted as one call", async () => {
+    const { storage } = await memoryTarget.open();
+    await begin(storage, "w");
+    const top = tree(blob("12345"), blob("67"));
+    const root = rootedCommit({ state: top });
+    const objects = [top, blob("12345"), blob("67")];
+    await mustMove(storage, move("r", ABSENT, [root]), { objects });
+    const counted = counting(withReadBelow(storage));
+    const request = { entries: ["state"], maxObjects: 10, maxBytes: 1000 };
+    await counted.storage.readBelow!("w", { ...request, commits: [root.id] });
+    const inRow = root.body.length + root.inline[0]!.body.length;
+    expect(counted.counts()).toMatchObject({
+      calls: { readBelow: 1, readObjects: 0, readCommits: 0 },
+      roundTrips: 1,
+      objectsRead: 5,
+      bytesRead: inRow + top.body.length + 7,
+    });
   });
 });
 

@@ -64,6 +64,32 @@ export const graphCases: readonly ConformanceCase[] = [
     },
   },
   {
+    name: "long lines of history are read as short ones are, from wherever they are asked for",
+    async run({ storage }) {
+      const trunk = chain(80);
+      const left = chain(60, trunk[2]);
+      const right = chain(3, trunk[50]);
+      const merge = commit({ parents: [left[59]!, right[2]!, trunk[79]!] });
+      const far = chain(30, merge);
+      const all = [...trunk, ...left, ...right, merge, ...far];
+      await store(storage, all);
+      const cases = [
+        [far[29]!],
+        [far[29]!, trunk[40]!],
+        [left[30]!, far[20]!, trunk[79]!, left[30]!],
+        [trunk[79]!, trunk[10]!, trunk[45]!],
+      ];
+      for (const starts of cases) {
+        const ids = starts.map((c) => c.id);
+        const whole = expected(all, starts);
+        for (const limit of [1, 2, 7, 29, 30, 31, 32, 60, 75, 76, 100, whole.length, 1000]) {
+          const nodes = await storage.readGraph("w", ids, limit);
+          assert.deepEqual(tell(nodes), tell(whole.slice(0, limit)));
+        }
+      }
+    },
+  },
+  {
     name: "ids that are not stored are left out of the graph",
     async run({ storage }) {
       const line = chain(3);
