@@ -8,10 +8,10 @@ import { parseRevision, type Revision, type RevisionStep } from "./revision-synt
 /** How many candidates an ambiguous id lists. */
 const CANDIDATES_SHOWN = 20;
 
-/** How many nodes of the graph one call reads while walking back. */
-const WALK_BATCH = 512;
-/** How many it reads for each step back: other lines of history lie beside the one that is followed. */
-const WALK_FACTOR = 3;
+/** How many nodes of the graph one call reads at most while walking back. */
+const WALK_MAX_NODES = 4096;
+/** How many it reads at most beside those of the line that is followed: two for each step back. */
+const BESIDE_MAX_NODES = 512;
 
 export interface ResolvedRevision {
   readonly id: ObjectId;
@@ -172,7 +172,7 @@ export class RevisionResolver {
         const read = await this.storage.readGraph(
           this.workflow,
           [id],
-          Math.min(WALK_FACTOR * left + 1, WALK_BATCH),
+          Math.min(1 + left + Math.min(2 * left, BESIDE_MAX_NODES), WALK_MAX_NODES),
         );
         nodes = new Map(read.map((node) => [node.id, node]));
       }
