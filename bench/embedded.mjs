@@ -4,7 +4,6 @@
  * Prints a table and writes `bench/results/embedded.json`. With `--quick` it does a fraction of
  * the rounds and writes nothing.
  */
-import { machine } from "./lib/machine.mjs";
 import { Report } from "./lib/report.mjs";
 import { coldStart } from "./lines/cold-start.mjs";
 import { conversation } from "./lines/conversation.mjs";
@@ -27,24 +26,11 @@ const size = quick
     };
 
 const report = new Report();
-const { cpu, cores, node, platform, filesystem } = machine();
-console.log(`${cpu}, ${cores} cores, Node.js ${node}, ${platform}, ${filesystem ?? "unknown"}`);
-if (filesystem === "tmpfs") {
-  report.note("the temporary directory is in memory: syncing costs nothing here; set TMPDIR.");
-}
+report.opening();
 
 await oneAgent(report, size.one);
 await manyAgents(report, size.many);
 await conversation(report, size);
 await coldStart(report, size);
 
-const missed = report.rows.filter((row) => row.met === false);
-const judged = report.rows.filter((row) => row.met !== null);
-console.log(`\n${judged.length - missed.length} of ${judged.length} targets met`);
-for (const { line, value, unit, target } of missed) {
-  console.log(`  not met: ${line}: ${value} ${unit}, target ${target}`);
-}
-if (!quick) {
-  report.write("embedded");
-  console.log("written to bench/results/embedded.json");
-}
+report.closing("embedded", quick);

@@ -4,7 +4,6 @@
  * Prints a table and writes `bench/results/merge.json`. With `--quick` it does a fraction of the
  * work and writes nothing.
  */
-import { machine } from "./lib/machine.mjs";
 import { Report } from "./lib/report.mjs";
 import { mergeBase } from "./lines/merge-base.mjs";
 import { mergeState } from "./lines/merge-state.mjs";
@@ -40,20 +39,10 @@ const size = quick
     };
 
 const report = new Report();
-const { cpu, cores, node, platform, filesystem } = machine();
-console.log(`${cpu}, ${cores} cores, Node.js ${node}, ${platform}, ${filesystem ?? "unknown"}`);
+report.opening();
 
 await mergeBase(report, size.mergeBase);
 await mergeState(report, size);
 await octopus(report, size);
 
-const missed = report.rows.filter((row) => row.met === false);
-const judged = report.rows.filter((row) => row.met !== null);
-console.log(`\n${judged.length - missed.length} of ${judged.length} targets met`);
-for (const { line, value, unit, target } of missed) {
-  console.log(`  not met: ${line}: ${value} ${unit}, target ${target}`);
-}
-if (!quick) {
-  report.write("merge");
-  console.log("written to bench/results/merge.json");
-}
+report.closing("merge", quick);

@@ -5,7 +5,6 @@
  * Starts a server of its own, prints a table and writes `bench/results/postgres.json`. With `--quick`
  * it does a fraction of the work and writes nothing.
  */
-import { machine } from "./lib/machine.mjs";
 import { startServer } from "./lib/postgres-server.mjs";
 import { Report } from "./lib/report.mjs";
 import { commits } from "./lines/postgres-commits.mjs";
@@ -31,11 +30,7 @@ const size = quick
     };
 
 const report = new Report();
-const { cpu, cores, node, platform, filesystem } = machine();
-console.log(`${cpu}, ${cores} cores, Node.js ${node}, ${platform}, ${filesystem ?? "unknown"}`);
-if (filesystem === "tmpfs") {
-  report.note("the temporary directory is in memory: syncing costs nothing here; set TMPDIR.");
-}
+report.opening();
 const server = await startServer();
 try {
   const settings = Object.entries(server.settings).map(([name, value]) => `${name} ${value}`);
@@ -46,13 +41,4 @@ try {
   await server.stop();
 }
 
-const missed = report.rows.filter((row) => row.met === false);
-const judged = report.rows.filter((row) => row.met !== null);
-console.log(`\n${judged.length - missed.length} of ${judged.length} targets met`);
-for (const { line, value, unit, target } of missed) {
-  console.log(`  not met: ${line}: ${value} ${unit}, target ${target}`);
-}
-if (!quick) {
-  report.write("postgres");
-  console.log("written to bench/results/postgres.json");
-}
+report.closing("postgres", quick);

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { statfsSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { cpus, tmpdir, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 
 /** The numbers by which Linux tells file systems apart (statfs(2)). */
@@ -19,6 +19,7 @@ export function machine() {
   return {
     cpu: cpus()[0]?.model.trim() ?? "unknown",
     cores: cpus().length,
+    memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
     node: process.version,
     platform: `${process.platform} ${process.arch}`,
     filesystem: fileSystem(),

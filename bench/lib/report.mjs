@@ -8,6 +8,34 @@ const LABEL = 46;
 export class Report {
   rows = [];
 
+  /** The machine, on which every figure depends. */
+  opening() {
+    const { cpu, cores, memory, node, platform, filesystem } = machine();
+    console.log(
+      `${cpu}, ${cores} cores, ${memory}, Node.js ${node}, ${platform}, ${filesystem ?? "unknown"}`,
+    );
+    if (filesystem === "tmpfs") {
+      this.note("the temporary directory is in memory: syncing costs nothing here; set TMPDIR.");
+    }
+  }
+
+  /**
+   * How many targets were met, and which were not; then the results are written.
+   *
+   * @param quick whether only a fraction of the work was done: nothing is written then
+   */
+  closing(name, quick) {
+    const judged = this.rows.filter((row) => row.met !== null);
+    const missed = judged.filter((row) => !row.met);
+    console.log(`\n${judged.length - missed.length} of ${judged.length} targets met`);
+    for (const { line, value, unit, target } of missed) {
+      console.log(`  not met: ${line}: ${value} ${unit}, target ${target}`);
+    }
+    if (quick) return;
+    this.#write(name);
+    console.log(`written to bench/results/${name}.json`);
+  }
+
   heading(text) {
     console.log(`\n${text}\n${"-".repeat(WIDTH)}`);
   }
@@ -55,7 +83,7 @@ export class Report {
   }
 
   /** Writes `{ commit, machine, date, rows }` to `bench/results/<name>.json`. */
-  write(name) {
+  #write(name) {
     const directory = new URL("../results/", import.meta.url);
     mkdirSync(directory, { recursive: true });
     const result = {

@@ -1,4 +1,5 @@
 import { openAgents } from "../lib/agstate.mjs";
+import { crowd } from "../lib/crowd.mjs";
 import { openSaver, threadWriter } from "../lib/langgraph.mjs";
 import { interleave, printRates, ratio } from "../lib/rounds.mjs";
 import { discard, scratch } from "../lib/scratch.mjs";
@@ -18,24 +19,25 @@ export async function manyAgents(report, { rounds, steps, warmUp }) {
     const [ours, theirs] = directories;
     const { store, branches } = await openAgents(`sqlite:${ours}`, AGENTS);
     const saver = openSaver(theirs);
+    const states = (k) => stateSource(kind, k);
     const contestants = [
       crowd(
         "agstate branch.commit",
-        kind,
-        steps,
         branches.map((branch, k) => {
           let number = 0;
           return (state) => branch.commit({ state, message: `agent ${k} step ${number++}` });
         }),
+        steps,
+        states,
       ),
       crowd(
         "LangGraph SqliteSaver (FULL)",
-        kind,
-        steps,
         branches.map((_, k) => {
           const write = threadWriter(saver, `thread-${k}`);
           return (state) => write(state, [["observation", state.observation]]);
         }),
+        steps,
+        states,
       ),
     ];
     const results = await interleave(contestants, rounds, warmUp);
@@ -48,28 +50,4 @@ export async function manyAgents(report, { rounds, steps, warmUp }) {
     report.atLeast(label, ratio(...results), "x", SAVER_AT_LEAST);
     report.figure(`${AGENTS} agents, ${described}: rate`, results[0].rate, "commits/s");
   }
-}
-
-/** A contestant whose writers each do `steps` steps, all of them at the same time. */
-function crowd(name, kind, steps, writers) {
-  const sources = writers.map((_, k) => stateSource(kind, k + 1));
-  return {
-    name,
-    steps: steps * writers.length,
-    async round() {
-      const given = sources.map((states) => Array.from({ length: steps }, states));
-      const times = [];
-      const since = performance.now();
-      await Promise.all(
-        writers.map(async (write, k) => {
-          for (const state of given[k]) {
-            const begun = performance.now();
-            await write(state);
-            times.push(performance.now() - begun);
-          }
-        }),
-      );
-      return { times, total: performance.now() - since };
-    },
-  };
 }

@@ -1,7 +1,7 @@
 import { openAgents, recordCommits } from "../lib/agstate.mjs";
 import { rowSizes } from "../lib/bare.mjs";
+import { crowd } from "../lib/crowd.mjs";
 import { groupWriters, openBare, rowSource, singleWriters } from "../lib/postgres-bare.mjs";
-import { crowd } from "../lib/postgres-crowd.mjs";
 import { openPostgresSaver, threadWriter } from "../lib/postgres-saver.mjs";
 import { dropSchemas, schemaUrl } from "../lib/postgres-server.mjs";
 import { interleave, printRates, ratio } from "../lib/rounds.mjs";
@@ -113,11 +113,11 @@ function saving(saver, k) {
 function bareContestants(agents, bare, bareRefs, shapes, steps) {
   if (agents === 1) {
     const rows = rowSource(shapes.map((shape) => [sum(shape)]));
-    return [crowd("bare statement", singleWriters(bare), steps, rows)];
+    return [crowd("bare statement", singleWriters(bare), steps, () => rows)];
   }
   const rows = rowSource(shapes);
   return [
-    crowd("bare insert", groupWriters(bare, false), steps, rows),
-    crowd("bare insert, moving refs", groupWriters(bareRefs, true), steps, rows),
+    crowd("bare insert", groupWriters(bare, false), steps, () => rows),
+    crowd("bare insert, moving refs", groupWriters(bareRefs, true), steps, () => rows),
   ];
 }

@@ -1,17 +1,21 @@
 import { stateSource } from "./states.mjs";
 
+/** The states of the writer of this number: 1 KiB, all of it new each step. */
+export const smallStates = (number) => stateSource("small", number);
+
 /**
  * A contestant of `interleave`: writers that each do `steps` steps, all of them at the same time.
  *
- * @param prepare makes of a new state what a writer takes, before the clock starts
+ * @param source makes for the writer of a number (from 1) a function that gives what it writes next,
+ * before the clock starts
  */
-export function crowd(name, writers, steps, prepare = (state) => state) {
-  const sources = writers.map((_, k) => stateSource("small", k + 1));
+export function crowd(name, writers, steps, source = smallStates) {
+  const sources = writers.map((_, k) => source(k + 1));
   return {
     name,
     steps: steps * writers.length,
     async round() {
-      const given = sources.map((states) => Array.from({ length: steps }, () => prepare(states())));
+      const given = sources.map((next) => Array.from({ length: steps }, () => next()));
       const times = [];
       const since = performance.now();
       await Promise.all(
