@@ -13,13 +13,16 @@ const SHOWN_SETTINGS = [
   "wal_sync_method",
   "shared_buffers",
   "max_wal_size",
+  "wal_compression",
+  "checkpoint_timeout",
 ];
 
 /**
  * Starts a PostgreSQL server of the run's own on the loopback interface, with the settings that
  * PostgreSQL comes with. It and its data are gone when `stop` is called or the process ends.
  *
- * @returns its `url`, a `pool` for what the bench itself asks, its `settings` by name, and `stop`
+ * @returns its `url`, a `pool` for what the bench itself asks, its `settings` by name, `stop`, and
+ * `restart`, after which connections have to be made anew
  */
 export async function startServer() {
   const folder = scratch();
@@ -36,7 +39,8 @@ export async function startServer() {
     user: "postgres",
     password: "postgres",
     authMethod: "scram-sha-256",
-    persistent: false,
+    // The folder is removed at the end; a restart must find its data.
+    persistent: true,
     createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ["--encoding=UTF8", "--locale=C"],
     postgresFlags: ["-c", "listen_addresses=127.0.0.1"],
@@ -63,6 +67,10 @@ export async function startServer() {
     process.removeListener("exit", kill);
     discard(folder);
   };
+  const restart = async () => {
+    await server.stop();
+    await server.start();
+  };
   try {
     const { rows } = await pool.query(
       "SELECT name, current_setting(name) AS value FROM unnest($1::text[]) AS name",
@@ -74,7 +82,7 @@ export async function startServer() {
         "the server does not sync what it commits: nothing here would be worth telling",
       );
     }
-    return { url, pool, settings, stop };
+    return { url, pool, settings, restart, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -2,11 +2,15 @@ import { openStore } from "../../dist/index.js";
 import { counting } from "../../dist/storage/decorators/counting.js";
 import { openAgents } from "../lib/agstate.mjs";
 import { MESSAGE_BYTES, messages, wholeStatesBytes } from "../lib/conversation.mjs";
+import { deltaGraph, deltaThread } from "../lib/postgres-delta.mjs";
 import { openPostgresSaver, threadWriter } from "../lib/postgres-saver.mjs";
 import { dropSchemas, schemaBytes, schemaUrl } from "../lib/postgres-server.mjs";
 import { median, percentile } from "../lib/stats.mjs";
 
 const BYTES_AT_MOST = 1 / 30;
+const DELTA_BYTES_AT_MOST = 1;
+/** How many steps LangGraph's DeltaChannel takes between two whole lists. */
+const DELTA_FREQUENCY = 50;
 const TIME_AT_MOST = 1.5;
 const ROUND_TRIPS_AT_MOST = 3;
 /** How many steps are compared around the tenth, and at the end. */
@@ -22,6 +26,8 @@ const [OURS, THEIRS] = ["bench_agstate", "bench_langgraph"];
 export async function conversation(report, server, { steps, repetitions, reads }) {
   report.heading(`Growing conversation: ${steps} steps, one ${MESSAGE_BYTES}-byte message each`);
   const theirs = await saverConversation(server, steps);
+  const delta = await deltaBytes(server, steps, deltaThread);
+  const graph = await deltaBytes(server, steps, deltaGraph);
   const [early, late, all] = [[], [], []];
   let ours;
   // The first conversation warms up: the compiler must not make late steps look fast.
@@ -55,6 +61,14 @@ export async function conversation(report, server, { steps, repetitions, reads }
   report.figure("conversation: PostgresSaver's over ours", 1 / share, "x");
   report.figure("conversation: bytes in PostgreSQL", ours.bytes, "bytes");
   report.figure("conversation: PostgresSaver's bytes", theirs.bytes, "bytes");
+  report.note(
+    `DeltaChannel at frequency ${DELTA_FREQUENCY}: ${mb(delta)} for checkpoints and writes of the list ` +
+      `alone, ${mb(graph)} when LangGraph runs the graph.`,
+  );
+  const deltaShare = ours.bytes / delta;
+  report.atMost("conversation: bytes, of DeltaChannel's", deltaShare, "x", DELTA_BYTES_AT_MOST);
+  report.figure("conversation: of DeltaChannel's, as a graph", ours.bytes / graph, "x");
+  report.figure("conversation: DeltaChannel's bytes", delta, "bytes");
   const growth = median(late) / median(early);
   report.atMost(`step time near ${steps} over near 10`, growth, "x", TIME_AT_MOST);
   report.figure("conversation: step, p50", percentile(all, 0.5), "ms");
@@ -151,6 +165,18 @@ async function saverConversation(server, steps) {
       times.push(performance.now() - since);
     }
     return { times, bytes: await schemaBytes(server, THEIRS) };
+  } finally {
+    await saver.end();
+    await dropSchemas(server, [THEIRS]);
+  }
+}
+
+/** What a conversation takes by LangGraph's DeltaChannel. */
+async function deltaBytes(server, steps, converse) {
+  const saver = await openPostgresSaver(server.url, THEIRS);
+  try {
+    await converse(saver, messages(steps, 1), DELTA_FREQUENCY);
+    return await schemaBytes(server, THEIRS);
   } finally {
     await saver.end();
     await dropSchemas(server, [THEIRS]);
