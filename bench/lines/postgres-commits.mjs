@@ -3,7 +3,7 @@ import { rowSizes } from "../lib/bare.mjs";
 import { crowd } from "../lib/crowd.mjs";
 import { groupWriters, openBare, rowSource, singleWriters } from "../lib/postgres-bare.mjs";
 import { openPostgresSaver, threadWriter } from "../lib/postgres-saver.mjs";
-import { dropSchemas, schemaUrl } from "../lib/postgres-server.mjs";
+import { dropSchemas, schemaBytes, schemaUrl } from "../lib/postgres-server.mjs";
 import { interleave, printRates, ratio } from "../lib/rounds.mjs";
 import { discard, scratch } from "../lib/scratch.mjs";
 import { stateSource } from "../lib/states.mjs";
@@ -67,6 +67,7 @@ async function compare(report, server, agents, shapes, { rounds, steps, warmUp }
     await bare.pool.end();
     await bareRefs.pool.end();
   }
+  const stored = await storedPerCommit(server);
   await dropSchemas(server, [OURS, THEIRS, BARE, BARE_REFS]);
 
   printRates(results);
@@ -93,11 +94,17 @@ async function compare(report, server, agents, shapes, { rounds, steps, warmUp }
   report.figure(`${who}: rate`, ours.rate, "commits/s");
   report.figure(`${who}: commit, p50`, ours.p50, "ms");
   report.figure(`${who}: commit, p99`, ours.p99, "ms");
+  report.figure(`${who}: bytes on disk per commit`, stored, "bytes");
   report.figure(`${who}: PostgresSaver, rate`, theirs.rate, "steps/s");
   report.figure(`${who}: PostgresSaver, p50`, theirs.p50, "ms");
   report.figure(`${who}: PostgresSaver, p99`, theirs.p99, "ms");
   report.figure(`${who}: ${floor.name}, rate`, floor.rate, "commits/s");
   report.figure(`${who}: ${floor.name}, p50`, floor.p50, "ms");
+}
+
+async function storedPerCommit(server) {
+  const { rows } = await server.pool.query(`SELECT count(*)::int AS commits FROM ${OURS}.commits`);
+  return (await schemaBytes(server, OURS)) / rows[0].commits;
 }
 
 function committer(branch) {

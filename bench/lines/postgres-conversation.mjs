@@ -5,6 +5,7 @@ import { MESSAGE_BYTES, messages, wholeStatesBytes } from "../lib/conversation.m
 import { deltaGraph, deltaThread } from "../lib/postgres-delta.mjs";
 import { openPostgresSaver, threadWriter } from "../lib/postgres-saver.mjs";
 import { dropSchemas, schemaBytes, schemaUrl } from "../lib/postgres-server.mjs";
+import { walPosition } from "../lib/postgres-wal.mjs";
 import { median, percentile } from "../lib/stats.mjs";
 
 const BYTES_AT_MOST = 1 / 30;
@@ -61,6 +62,7 @@ export async function conversation(report, server, { steps, repetitions, reads }
   report.figure("conversation: PostgresSaver's over ours", 1 / share, "x");
   report.figure("conversation: bytes in PostgreSQL", ours.bytes, "bytes");
   report.figure("conversation: PostgresSaver's bytes", theirs.bytes, "bytes");
+  report.figure("conversation: log per step", ours.log, "bytes");
   report.note(
     `DeltaChannel at frequency ${DELTA_FREQUENCY}: ${mb(delta)} for checkpoints and writes of the list ` +
       `alone, ${mb(graph)} when LangGraph runs the graph.`,
@@ -101,6 +103,7 @@ async function ourConversation(server, given, reads) {
   try {
     const empty = await schemaBytes(server, OURS);
     counter().reset();
+    const logBefore = await walPosition(server);
     const [times, commits] = [[], []];
     for (const [i, value] of given.entries()) {
       const operation = { op: "append", path: "/messages", value };
@@ -110,8 +113,16 @@ async function ourConversation(server, given, reads) {
       commits.push(id);
     }
     const roundTrips = counter().counts().roundTrips / given.length;
+    const log = ((await walPosition(server)) - logBefore) / given.length;
     const bytes = await schemaBytes(server, OURS);
-    return { times, roundTrips, bytes, empty, ...(await readStates(url, commits, given, reads)) };
+    return {
+      times,
+      roundTrips,
+      bytes,
+      empty,
+      log,
+      ...(await readStates(url, commits, given, reads)),
+    };
   } finally {
     await store.close();
   }
