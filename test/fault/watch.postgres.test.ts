@@ -175,7 +175,13 @@ describe("notifications", () => {
 
   it("that a writer could not send, since it had begun before, are made up for", async () => {
     const { url, client, watchers } = await place();
-    const options = { digest, randomHex, now: Date.now, busyTimeoutMs: 5000, graceMs: 1_209_600_000 };
+    const options = {
+      digest,
+      randomHex,
+      now: Date.now,
+      busyTimeoutMs: 5000,
+      graceMs: 1_209_600_000,
+    };
     const storage = await openPostgresStorage({ ...options, url, create: true });
     onTestFinished(() => storage.close());
     await begin(storage, "w");
