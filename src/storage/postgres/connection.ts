@@ -57,12 +57,15 @@ interface Call {
  */
 export class Connection {
   readonly location: string;
+  /** How many connections there are at most. */
+  readonly poolMax: number;
   private readonly pool: pg.Pool;
   private readonly clients = new Set<pg.ClientBase>();
 
   constructor(private readonly options: ConnectionOptions) {
     const { target } = options;
     this.location = target.shown;
+    this.poolMax = options.poolMax;
     this.pool = new pg.Pool({
       connectionString: target.connectionString,
       max: options.poolMax,

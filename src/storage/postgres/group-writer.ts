@@ -17,9 +17,12 @@ import { type AnswerRow, decodeAnswers, encodeBatches, writeStatement } from "./
 /** The bytes after which a group takes no further member. */
 const GROUP_MAX_BYTES = 16 * 1024 * 1024;
 const GROUP_MAX_MEMBERS = 512;
+/** How many groups are under way at a time: while the server lands one, the next is made ready. */
+const GROUPS_MAX = 2;
 
 interface Member {
   readonly batch: WriteBatch;
+  readonly names: readonly string[];
   readonly resolve: (answer: WriteAnswer) => void;
   readonly reject: (error: unknown) => void;
   readonly bytes: number;
@@ -39,19 +42,23 @@ export interface WriteContext {
 }
 
 /**
- * Lands batches in groups: what arrives while a write is under way goes out
+ * Lands batches in groups: what arrives while writes are under way goes out
  * together in the next, one statement and one transaction, each member judged
- * alone.
+ * alone. Two groups are under way at a time, so that neither server nor client waits for
+ * the other; what comes all at once is halved for the same reason.
  *
- * A group moves a ref once at most; a batch for a ref that is in the group
- * already waits for the next, as do those behind it for the same ref. When a call
+ * A ref is moved by one group at a time, and once by each; a batch for a ref that is under way
+ * waits, as do those behind it for the same ref. When a call
  * fails, each member is sent again alone, so that only the one at fault fails; all fail when the
  * server is away.
  * The same batch is sent when an answer was lost: it tells whether it has landed.
  */
 export class GroupWriter {
   private queue: Member[] = [];
-  private underWay = false;
+  private groups = 0;
+  /** Refs that a group under way moves. */
+  private readonly busy = new Set<string>();
+  private armed = false;
   private whenIdle: (() => void)[] = [];
   private readonly statements: Readonly<
     Record<"write_batches" | "append_commit" | "append_commits", string>
@@ -69,46 +76,67 @@ export class GroupWriter {
   write(batch: WriteBatch): Promise<WriteAnswer> {
     checkDistinctRefs(batch);
     return new Promise((resolve, reject) => {
-      this.queue.push({ batch, resolve, reject, bytes: sizeOf(batch), alone: false });
-      if (!this.underWay) {
-        this.underWay = true;
-        // What the same turn of the event loop brings goes together.
-        queueMicrotask(() => void this.run());
-      }
+      const names = namesOf(batch);
+      this.queue.push({ batch, names, resolve, reject, bytes: sizeOf(batch), alone: false });
+      this.arm();
     });
   }
 
   /** Resolves when nothing is queued any more. */
   async drain(): Promise<void> {
-    if (!this.underWay) return;
+    if (this.groups === 0 && this.queue.length === 0) return;
     await new Promise<void>((resolve) => {
       this.whenIdle.push(resolve);
     });
   }
 
-  private async run(): Promise<void> {
-    while (this.queue.length > 0) await this.land(this.takeGroup());
-    this.underWay = false;
-    for (const tell of this.whenIdle.splice(0)) tell();
+  private arm(): void {
+    if (this.armed) return;
+    this.armed = true;
+    const begin = () => {
+      this.armed = false;
+      this.begin();
+    };
+    // What the same turn of the event loop brings goes together; if the server is at work
+    // anyhow, all that is ready.
+    if (this.groups === 0) queueMicrotask(begin);
+    else setImmediate(begin);
   }
 
-  private takeGroup(): Member[] {
+  private begin(): void {
+    const most = Math.max(1, Math.min(GROUPS_MAX, this.context.connection.poolMax - 1));
+    while (this.groups < most && this.queue.length > 0) {
+      const half = this.groups === 0 && most > 1 ? Math.ceil(this.queue.length / 2) : Infinity;
+      const group = this.takeGroup(Math.min(GROUP_MAX_MEMBERS, half));
+      if (group.length === 0) return;
+      void this.run(group);
+    }
+  }
+
+  private async run(group: readonly Member[]): Promise<void> {
+    this.groups++;
+    for (const { names } of group) for (const name of names) this.busy.add(name);
+    await this.land(group);
+    this.groups--;
+    for (const { names } of group) for (const name of names) this.busy.delete(name);
+    if (this.queue.length > 0) this.arm();
+    else if (this.groups === 0) for (const tell of this.whenIdle.splice(0)) tell();
+  }
+
+  private takeGroup(maxMembers: number): Member[] {
     const group: Member[] = [];
     const later: Member[] = [];
-    const taken = new Set<string>();
+    const taken = new Set(this.busy);
     let bytes = 0;
     for (const member of this.queue) {
-      const { workflow, create, moves } = member.batch;
-      const names = moves.map((move) => `${workflow}\0${move.ref}`);
-      // Creations of one workflow come one after another.
-      if (create !== undefined) names.push(`${create.id}\0`);
+      const { names } = member;
       const fits =
-        group.length === 0 ||
-        (!member.alone &&
-          group[0]?.alone !== true &&
-          group.length < GROUP_MAX_MEMBERS &&
-          bytes + member.bytes <= GROUP_MAX_BYTES &&
-          !names.some((name) => taken.has(name)));
+        !names.some((name) => taken.has(name)) &&
+        (group.length === 0 ||
+          (!member.alone &&
+            group[0]?.alone !== true &&
+            group.length < maxMembers &&
+            bytes + member.bytes <= GROUP_MAX_BYTES));
       // Also of what has to wait: what is behind it for the same ref must not overtake it.
       for (const name of names) taken.add(name);
       if (fits) {
@@ -168,6 +196,13 @@ export class GroupWriter {
     const now = Math.floor(this.context.options.now() / 1000);
     return [now, now - Math.floor(this.context.graceMs / 2000)];
   }
+}
+
+/** What a batch must have to itself: its refs, and the workflow that it creates. */
+function namesOf({ workflow, create, moves }: WriteBatch): string[] {
+  const names = moves.map((move) => `${workflow}\0${move.ref}`);
+  if (create !== undefined) names.push(`${create.id}\0`);
+  return names;
 }
 
 type Row = Record<string, unknown>;
