@@ -99,6 +99,8 @@ describe("200,000 commits in a line, then 10,000 merges (OBJ-03)", () => {
         },
         // The model sorts all rows anew for every page, so one page keeps this short.
         scanCommits: (w, after) => storage.scanCommits(w, after, Number.MAX_SAFE_INTEGER),
+        scanSeen: (w, type, before, after) =>
+          storage.scanSeen(w, type, before, after, Number.MAX_SAFE_INTEGER),
       }),
     });
     workflow = await store.createWorkflow("w");
@@ -151,5 +153,14 @@ describe("200,000 commits in a line, then 10,000 merges (OBJ-03)", () => {
     const report = await workflow.fsck();
     // With the genesis commit, canonical's first, and the one of the deleted branch.
     expect(report).toMatchObject({ problems: [], commits: total + 3 });
+  });
+
+  it("is collected as far as nothing reaches it", async () => {
+    // The commit of the deleted branch.
+    expect(await workflow.gc({ graceMs: 0 })).toMatchObject({ commits: 1 });
+    await workflow.reset("canonical", "canonical~150000");
+    const left = LINE - (150_000 - MERGES);
+    expect(await workflow.gc({ graceMs: 0 })).toMatchObject({ commits: total - left });
+    expect(await workflow.fsck()).toMatchObject({ problems: [], commits: left + 2 });
   });
 });

@@ -155,17 +155,19 @@ class Collection {
     await this.marker.mark([], young);
     candidates.sort((a, b) => b.generation - a.generation || (a.id < b.id ? -1 : 1));
     candidates = await this.condemn(candidates, () => this.markRoots());
-    while (candidates.length > 0 && this.count("commit", candidates)) {
-      const batch = candidates.slice(0, BATCH);
+    if (!this.count("commit", candidates)) return;
+    for (let at = 0; at < candidates.length; ) {
+      const batch = candidates.slice(at, at + BATCH);
       const { spared } = await this.sweep(batch);
       if (spared.length === 0) {
         this.tally("commit", batch);
-        candidates = candidates.slice(BATCH);
+        at += BATCH;
       } else {
         // Somebody builds on one of them: with it stays all that it reaches.
         this.spared += spared.length;
         await this.markRoots(spared);
-        candidates = this.unmarked(candidates);
+        candidates = this.unmarked(candidates.slice(at));
+        at = 0;
       }
     }
   }
