@@ -81,11 +81,12 @@ describe("a migration", () => {
       client.query<{ drop: string }>(
         `SELECT 'DROP FUNCTION ' || p.oid::regprocedure AS drop FROM pg_proc AS p
           JOIN pg_namespace AS n ON n.oid = p.pronamespace
-          WHERE n.nspname = $1 AND p.proname NOT IN ('write_batches', 'reflog_hash')`,
+          WHERE n.nspname = $1 AND p.proname NOT IN ('write_batches', 'is_object')`,
         [new URL(url).searchParams.get("schema")],
       ),
     );
     for (const { drop } of rows) await execute(drop);
+    await execute(`DROP TABLE ${schema}.watchers`);
     await execute(`DELETE FROM ${schema}.migrations WHERE name >= '0003'`);
     const later = full.pending.filter((name) => name >= "0003");
     expect(later.length).toBeGreaterThan(0);
