@@ -7,6 +7,7 @@ export { AgstateError, ERROR_CODES, type ErrorCode, isAgstateError } from "./cor
 export type { Finding } from "./core/finding.js";
 export type { JsonValue } from "./core/json.js";
 export { DEFAULT_LIMITS, type Limits } from "./core/limits.js";
+export type { StepCall, StepHooks, StepOutcome } from "./core/step-hooks.js";
 export type { ConflictKind } from "./merge/contest.js";
 export type { Change } from "./merge/diff.js";
 export type { Policies, Strategy } from "./merge/policy.js";
@@ -18,6 +19,16 @@ export type {
 } from "./merge/resolvers.js";
 export type { StepAction, StepStatus } from "./objects/commit.js";
 export type { StateOperation } from "./objects/draft/operations.js";
+export {
+  type InDoubt,
+  type Probed,
+  StepError,
+  type StepSpec,
+  type Tool,
+  type ToolCall,
+} from "./steps/execute.js";
+export type { StepFailure } from "./steps/record.js";
+export type { Drift, RunContext } from "./steps/run.js";
 export type { Storage, StoreDescription, Usage } from "./storage/port.js";
 export type { BlameLine, BlameOptions } from "./store/blame.js";
 export type { Branch } from "./store/branch.js";
@@ -47,6 +58,8 @@ export type {
   SpeculateResult,
   SpeculationStrategy,
 } from "./store/speculate.js";
+export type { StepDetails, StepFilter } from "./store/steps/list.js";
+export type { RunOptions } from "./store/steps/run.js";
 export type {
   Classification,
   Commit,

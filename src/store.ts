@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { AgstateError } from "./core/errors.js";
 import { type Limits, resolveLimits } from "./core/limits.js";
 import { checkIdentity } from "./core/names.js";
+import type { StepHooks } from "./core/step-hooks.js";
 import { checkPolicies, type Policies } from "./merge/policy.js";
 import type { CustomResolvers } from "./merge/resolvers.js";
 import { canonicalText } from "./objects/canonical.js";
@@ -30,6 +31,8 @@ export interface OpenStoreOptions {
   readonly limits?: Partial<Limits>;
   /** What merge policies of the form `custom:<name>` stand for. */
   readonly resolvers?: CustomResolvers;
+  /** Take part in every step of the store's workflows, in this order. */
+  readonly stepHooks?: readonly StepHooks[];
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;
 }
@@ -53,6 +56,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       now: Date.now,
       randomHex,
       resolvers: options.resolvers ?? {},
+      hooks: options.stepHooks ?? [],
     }),
   );
 }

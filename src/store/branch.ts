@@ -14,9 +14,14 @@ import { normalize } from "../objects/normalize.js";
 import { ObjectSink } from "../objects/sink.js";
 import { shortRefName } from "../refs/names.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
+import { StepExecution, type StepSpec, type Tool } from "../steps/execute.js";
+import type { StepFailure } from "../steps/record.js";
 import type { RefRow } from "../storage/port.js";
 import { changedPolicies, policiesOf } from "./merge/policies.js";
 import type { Repository } from "./repository.js";
+import type { StepAppend } from "./steps/handle.js";
+import { BranchJournal } from "./steps/journal.js";
+import { listSteps, type StepDetails, type StepFilter, sealStep } from "./steps/list.js";
 import type {
   Commit,
   CommitOptions,
@@ -26,7 +31,7 @@ import type {
   WriteOptions,
 } from "./types.js";
 import { toCommit, toReflogLine } from "./views.js";
-import { prepareCommit } from "./write-commit.js";
+import { type PreparedCommit, prepareCommit } from "./write-commit.js";
 
 /** The state part of a write: its link, and the value when it is at hand as a whole. */
 interface NewState {
@@ -49,6 +54,7 @@ export class Branch {
   /** The last committed state, kept to find what changes in the next; undefined when not at hand. */
   #value: JsonValue | undefined;
   #last: Promise<unknown> = Promise.resolve();
+  #journal: BranchJournal | undefined;
 
   /** @internal Use `workflow.branch`. */
   constructor(
@@ -65,6 +71,16 @@ export class Branch {
   /** The commit that the handle is at. */
   get head(): Commit {
     return toCommit(this.headCommit);
+  }
+
+  /** @internal The head with everything that its row holds. */
+  get loadedHead(): LoadedCommit {
+    return this.headCommit;
+  }
+
+  /** 32 hex digits, drawn anew each time a branch of this name is created. */
+  get incarnation(): string {
+    return this.row.incarnation;
   }
 
   /** Reads where the branch is now, and takes the handle there. */
@@ -154,6 +170,107 @@ export class Branch {
   /** The branch's log of moves, newest first. */
   reflog(options: { limit?: number } = {}): Promise<ReflogLine[]> {
     return readReflog(this.repository, this.ref, options.limit);
+  }
+
+  /**
+   * Does a step: where it has a side effect, its intent lands before the tool is called, and its seal
+   * after. What resumes after a crash is `workflow.run`.
+   *
+   * @throws StepError when the tool failed; AgstateError `STEP_FENCED`, `STEP_IN_DOUBT`, `INVALID_VALUE`, `LIMIT_EXCEEDED`
+   */
+  step<Output>(spec: StepSpec<Output>, tool: Tool<Output>): Promise<Output> {
+    const { hooks } = this.repository.context;
+    return new StepExecution(this.stepJournal(), hooks, spec, undefined).run(tool);
+  }
+
+  /** Steps on the branch's line of first parents, newest first. */
+  steps(filter: StepFilter = {}): AsyncGenerator<StepDetails, void, undefined> {
+    return listSteps(this.repository, this.headCommit, filter);
+  }
+
+  /**
+   * Says what became of a step that was begun and not sealed.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT`, `INVALID_VALUE`, `STEP_FENCED`
+   */
+  async sealStep(
+    number: number,
+    outcome: { readonly output?: unknown } | { readonly error: StepFailure },
+  ): Promise<void> {
+    const { stateMaxBytes } = this.repository.context.limits;
+    if ("error" in outcome) return sealStep(this.repository, this, number, outcome);
+    const output =
+      outcome.output === undefined
+        ? undefined
+        : normalize(outcome.output, { maxBytes: stateMaxBytes, what: "step output" });
+    return sealStep(this.repository, this, number, { output });
+  }
+
+  /** Reads, from the branch's head alone, the number of the next step and which are begun and not sealed. */
+  async resumePoint(): Promise<{ readonly nextSeq: number; readonly inFlight: readonly number[] }> {
+    const { inFlight } = await this.refresh();
+    return { nextSeq: Math.max(this.headCommit.nextStep, this.row.maxStep + 1), inFlight };
+  }
+
+  /** @internal */
+  stepJournal(): BranchJournal {
+    this.#journal ??= new BranchJournal(this.repository, this);
+    return this.#journal;
+  }
+
+  /**
+   * Puts commits of the step log on top of the head, all of them in one move.
+   *
+   * @internal Use `step` or `workflow.run`.
+   * @throws AgstateError `REF_CONFLICT`, and what `update` throws
+   */
+  appendSteps(entries: readonly StepAppend[]): Promise<Commit[]> {
+    return this.exclusive(async () => {
+      const { repository } = this;
+      const prepared: PreparedCommit[] = [];
+      let head = this.headCommit;
+      let minStep = this.row.maxStep + 1;
+      for (const { step, operations, message, trace } of entries) {
+        const sink = new ObjectSink();
+        const { envelope, policy } = head.root;
+        const state =
+          operations === undefined
+            ? head.root.state
+            : (await this.stateFromOperations(sink, operations)).link;
+        const next = prepareCommit(repository, {
+          sink,
+          parents: [head],
+          root: { state, envelope, policy },
+          author: this.author,
+          minStep,
+          options: { step, message, ...(trace === undefined ? {} : { trace }) },
+        });
+        prepared.push(next);
+        head = next.loaded;
+        minStep = Math.max(minStep, next.maxStep + 1);
+      }
+      const last = prepared.at(-1);
+      if (last === undefined) return [];
+      const reason = (entries.at(-1) as StepAppend).message;
+      const update: RefUpdate = {
+        ref: this.ref,
+        expect: { kind: "id", id: this.headCommit.id, seq: this.row.seq },
+        target: last.record.id,
+        commits: prepared.map((each) => each.record),
+        maxStep: Math.max(...prepared.map((each) => each.maxStep)),
+        note: { actor: this.author, reason: reasonOf(reason) },
+      };
+      const objects = prepared.flatMap((each) => each.objects);
+      const [answer] = await repository.refs.apply({
+        updates: [update],
+        objects: objects.map((object) => object.record),
+      });
+      this.row = movedRow(update, answer);
+      if (head.root.state?.id !== this.headCommit.root.state?.id) this.#value = undefined;
+      this.headCommit = head;
+      repository.objects.prime(objects);
+      return prepared.map((each) => toCommit(each.loaded));
+    });
   }
 
   /** Runs writes one after another, so that each sees what the one before did. */

@@ -1,5 +1,6 @@
 import type { ObjectId } from "../core/ids.js";
 import type { Limits } from "../core/limits.js";
+import type { StepHooks } from "../core/step-hooks.js";
 import { type GraphSource, HistoryReader } from "../merge/history.js";
 import type { CustomResolvers } from "../merge/resolvers.js";
 import {
@@ -28,6 +29,8 @@ export interface StoreContext {
   readonly randomHex: (bytes: number) => string;
   /** What `custom:<name>` merge policies stand for. */
   readonly resolvers: CustomResolvers;
+  /** What takes part in every step. */
+  readonly hooks: readonly StepHooks[];
   readonly objectCache: ReturnType<typeof createObjectCache>;
   readonly commitCache: ReturnType<typeof createCommitCache>;
 }

@@ -16,6 +16,7 @@ import {
 } from "../refs/names.js";
 import { parseRefPattern } from "../refs/pattern.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
+import type { RunContext } from "../steps/run.js";
 import type { Expectation, RefRow, Usage, WorkflowRecord } from "../storage/port.js";
 import type { BlameLine, BlameOptions } from "./blame.js";
 import { Branch, logFrom, readReflog, readState } from "./branch.js";
@@ -32,6 +33,7 @@ import type {
 } from "./merge/types.js";
 import { Repository, type StoreContext } from "./repository.js";
 import type { SpeculateOptions, SpeculateResult } from "./speculate.js";
+import type { RunOptions } from "./steps/run.js";
 import type { Commit, LogOptions, Ref, ReflogLine, State, WorkflowInfo } from "./types.js";
 import { toCommit, toRef, toWorkflowInfo } from "./views.js";
 import { Moves, type WatchOptions } from "./watch.js";
@@ -485,6 +487,24 @@ export class Workflow {
     return found
       .filter(({ step }) => step?.action === "write" || step?.action === "execute")
       .map(toCommit);
+  }
+
+  /**
+   * Does a piece of work on a branch so that it can be killed at any instant and run again: steps
+   * that are on record are not done again, and those that were under way are gone on with as
+   * their `inDoubt` policy says. The work must do everything that may come out differently by its context.
+   *
+   * @returns what the work answered, in the form in which it is kept; of a run that has ended, from the record
+   * @throws what the work throws; AgstateError `STEP_MISMATCH` when the code is not that which is on record,
+   *   `STEP_FENCED` when somebody else goes on with the branch, `STEP_IN_DOUBT`
+   */
+  async run<Result>(
+    branch: Branch,
+    work: (ctx: RunContext) => Promise<Result>,
+    options: RunOptions = {},
+  ): Promise<Result> {
+    const { runOn } = await import("./steps/run.js");
+    return runOn(this.repository, branch, work, options);
   }
 
   /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */

@@ -4,7 +4,7 @@ import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
 import { checkIdentity, checkOneLine, checkText, quoteForMessage } from "../core/names.js";
 import { canonicalText } from "../objects/canonical.js";
-import { type CommitStep, encodeCommit, STEP_ACTIONS } from "../objects/commit.js";
+import { type CommitStep, encodeCommit, STEP_ACTIONS, type StepStatus } from "../objects/commit.js";
 import { type LoadedCommit, ROOT_PARTS, type RootLinks } from "../objects/commit-reader.js";
 import { type Encoded, encodeValue, type Link, toLink } from "../objects/encode.js";
 import { digestText, hashObject } from "../objects/hash.js";
@@ -39,7 +39,17 @@ export interface CommitPlan {
   readonly minStep: number;
   /** What a merge was made by, kept with its commit. */
   readonly merge?: JsonValue;
-  readonly options: WriteOptions;
+  readonly options: Omit<WriteOptions, "step"> & { readonly step?: StepEntry };
+}
+
+/** What a commit may say of a step: that it is over, as callers record it; or, from the step log, that it began. */
+export interface StepEntry extends Omit<StepToRecord, "status"> {
+  /** Default `completed`. */
+  readonly status?: StepStatus;
+  /** Of a step that has its number already; left out, it takes the next one. */
+  readonly number?: number;
+  /** Its idempotency key, made from its number. */
+  readonly key?: (number: number) => string;
 }
 
 /** Builds a commit's bytes and everything that lands with it; writes nothing. */
@@ -54,7 +64,8 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
     nextStep = Math.max(nextStep, parent.nextStep);
     generation = Math.max(generation, parent.generation + 1);
   }
-  const step = options.step && prepareStep(repository, sink, options.step, nextStep);
+  const before = plan.parents[0]?.inFlight ?? [];
+  const step = options.step && prepareStep(repository, sink, options.step, nextStep, before);
   const merge = plan.merge === undefined ? undefined : recordObjects(sink, plan.merge, null);
   const { state, envelope, policy } = plan.root;
   const root: RootLinks = { state, envelope, policy, step: step?.link, merge: merge?.link };
@@ -80,8 +91,8 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
     authorTime: time,
     committerTime: time,
     nonce: context.randomHex(16),
-    nextStep: step ? nextStep + 1 : nextStep,
-    inFlight: plan.parents[0]?.inFlight ?? [],
+    nextStep: step ? Math.max(nextStep, step.header.number + 1) : nextStep,
+    inFlight: step ? step.inFlight : before,
     step: step?.header,
     trace: trace === undefined ? undefined : checkOneLine("trace", trace, HEADER_MAX_BYTES),
     externalId:
@@ -104,7 +115,7 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
     },
     loaded,
     objects: sink.all(),
-    maxStep: step ? nextStep : 0,
+    maxStep: step?.header.number ?? 0,
   };
 }
 
@@ -128,12 +139,20 @@ const ROOT_ORDER = [...ROOT_PARTS].sort();
 function prepareStep(
   repository: Repository,
   sink: ObjectSink,
-  step: StepToRecord,
-  number: number,
-): { header: CommitStep; link: Link; inline: WrittenObject | undefined } {
-  const { action, status = "completed" } = step;
+  step: StepEntry,
+  nextStep: number,
+  before: readonly number[],
+): {
+  header: CommitStep;
+  link: Link;
+  inline: WrittenObject | undefined;
+  inFlight: readonly number[];
+} {
+  const { action, status = "completed", number = nextStep } = step;
   checkOneOf("action", action, STEP_ACTIONS);
-  checkOneOf("status", status, SEALED);
+  // Only the step log begins steps.
+  checkOneOf("status", status, step.key === undefined ? SEALED : STEP_STATUSES);
+  const others = before.filter((other) => other !== number);
   const maxBytes = repository.context.limits.stateMaxBytes;
   const record = normalize(step.record, { maxBytes, what: "step record" });
   const input = inputOf(record);
@@ -143,8 +162,9 @@ function prepareStep(
       status,
       action,
       input: input === undefined ? undefined : digestText(canonicalText(input)),
-      key: undefined,
+      key: step.key?.(number),
     },
+    inFlight: status === "started" ? [...others, number].sort((a, b) => a - b) : others,
     ...recordObjects(sink, record, repository.stepPolicy),
   };
 }
@@ -170,6 +190,7 @@ function recordObjects(
 
 /** How a step that is over ended. */
 const SEALED = ["completed", "failed"] as const;
+const STEP_STATUSES = ["started", ...SEALED] as const;
 
 function checkOneOf(what: string, given: unknown, known: readonly string[]): void {
   if (known.includes(given as string)) return;

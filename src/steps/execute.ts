@@ -1,0 +1,366 @@
+import pRetry from "p-retry";
+import { AgstateError } from "../core/errors.js";
+import type { JsonValue } from "../core/json.js";
+import type { StepCall, StepHooks } from "../core/step-hooks.js";
+import type { StepAction, StepStatus } from "../objects/commit.js";
+import type { StateOperation } from "../objects/draft/operations.js";
+import { normalize } from "../objects/normalize.js";
+import {
+  failureOf,
+  STEP_RECORD_VERSION,
+  type StepFailure,
+  type StepPlace,
+  type StepRecord,
+} from "./record.js";
+import { withoutSecrets } from "./secrets.js";
+
+/** What a tool is given when it is called. */
+export interface ToolCall {
+  /** To be sent with the side effect, so that the outside world does it once; null for reads and inference. */
+  readonly key: string | null;
+  /** The step's number; null for reads and inference, which get one when they are recorded. */
+  readonly number: number | null;
+  /** 1 at first. */
+  readonly attempt: number;
+  /** Aborts when the step's time is over or the caller gives up. */
+  readonly signal: AbortSignal;
+}
+
+/** What became of a step whose intent is on record and whose seal is not. */
+export type Probed<Output> =
+  | { readonly happened: true; readonly output: Output }
+  | { readonly happened: false }
+  /** The outside world does not say. */
+  | "unknown";
+
+/**
+ * What to do with a step that was begun and not sealed when the process died: its effect may have happened.
+ *
+ * `retry`: call the tool again with the same key and input, for tools that honour keys. `fail`:
+ * `STEP_IN_DOUBT`, until somebody seals the step. A function asks the outside world.
+ */
+export type InDoubt<Output> =
+  | "retry"
+  | "fail"
+  | ((step: {
+      readonly number: number;
+      readonly key: string;
+      readonly input: JsonValue | undefined;
+      readonly attempt: number;
+    }) => Promise<Probed<Output>> | Probed<Output>);
+
+/** How a step is to be done. */
+export interface StepSpec<Output> {
+  readonly name: string;
+  /**
+   * `write` and `execute` land an intent before the tool runs, and a seal after; `inference` lands
+   * one commit after; `read` none, unless it is to be memoized. Default `execute`, the strictest.
+   */
+  readonly action?: StepAction;
+  /** What the tool is called with, for the record: any JSON value. */
+  readonly input?: unknown;
+  /** Paths of the input whose values are replaced before anything is hashed or stored. */
+  readonly secrets?: readonly string[];
+  /** Whether a `read` is recorded, and not done again on replay. */
+  readonly memoize?: boolean;
+  /** Further attempts after an error: how many, and the first pause, which doubles, in milliseconds. */
+  readonly retry?: { readonly attempts: number; readonly pauseMs?: number };
+  /** How long an attempt may take, in milliseconds. */
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  /** Default `fail`. */
+  readonly inDoubt?: InDoubt<Output>;
+  /** Edits of the state that land together with the seal. */
+  readonly update?: (output: Output) => readonly StateOperation[];
+  /** W3C traceparent of the commits. */
+  readonly trace?: string;
+}
+
+export type Tool<Output> = (call: ToolCall) => Promise<Output> | Output;
+
+/** What the step log writes of a step. */
+export interface JournalEntry {
+  readonly action: StepAction;
+  readonly status: StepStatus;
+  readonly record: StepRecord;
+  /** Of a step that has one. */
+  readonly number?: number | undefined;
+  /** Whether it goes out with an idempotency key. */
+  readonly keyed: boolean;
+  readonly operations?: readonly StateOperation[] | undefined;
+  readonly trace?: string | undefined;
+}
+
+/** Where steps are recorded: a branch. */
+export interface Journal {
+  readonly workflow: string;
+  /** Short name of the branch. */
+  readonly branch: string;
+  readonly maxBytes: number;
+  readonly now: () => number;
+  keyOf(number: number): string;
+  /** @throws AgstateError `STEP_FENCED` when somebody else goes on with the branch */
+  land(entry: JournalEntry): Promise<{ readonly number: number }>;
+}
+
+/** A step that was begun before, to go on with. */
+export interface Begun {
+  readonly number: number;
+  readonly attempt: number;
+}
+
+/** How a step failed: its error by name and message, the same live and on replay. */
+export class StepError extends Error {
+  override readonly name: string;
+  readonly code: string | undefined;
+
+  constructor(
+    /** The step's name. */
+    readonly step: string,
+    failure: StepFailure,
+    options: { cause?: unknown } = {},
+  ) {
+    super(failure.message, options);
+    this.name = failure.name;
+    this.code = failure.code;
+  }
+}
+
+const DEFAULT_PAUSE_MS = 200;
+
+/** Does a step: records its intent where it has a side effect, calls the tool, and seals it. */
+export class StepExecution<Output> {
+  private readonly action: StepAction;
+  private readonly keyed: boolean;
+  /** As recorded: without secrets. */
+  readonly input: JsonValue | undefined;
+  private startedAt = 0;
+
+  constructor(
+    private readonly journal: Journal,
+    private readonly hooks: readonly StepHooks[],
+    private readonly spec: StepSpec<Output>,
+    private readonly place: StepPlace | undefined,
+  ) {
+    this.action = spec.action ?? "execute";
+    this.keyed = this.action === "write" || this.action === "execute";
+    if (spec.input !== undefined) {
+      const input = normalize(spec.input, { maxBytes: journal.maxBytes, what: "step input" });
+      this.input = withoutSecrets(input, spec.secrets ?? []);
+    }
+  }
+
+  /**
+   * @param begun of a step whose intent is on record already
+   * @throws StepError when the tool failed; AgstateError `INVALID_VALUE` or `LIMIT_EXCEEDED` when its output
+   *   cannot be recorded; `STEP_FENCED`
+   */
+  async run(tool: Tool<Output>, begun?: Begun): Promise<Output> {
+    const { spec, journal } = this;
+    let number = begun?.number ?? null;
+    let attempt = begun?.attempt ?? 0;
+    this.startedAt = journal.now();
+    const once = async () => {
+      attempt++;
+      await this.tell((hooks) => hooks.before?.(this.call(number, attempt)));
+      if (this.keyed) {
+        const landed = await this.land("started", number ?? undefined, attempt, {});
+        number = landed.number;
+      }
+      return this.callTool(tool, number, attempt);
+    };
+    let output: Output;
+    try {
+      output = await pRetry(
+        async () => {
+          try {
+            return { output: await once() };
+          } catch (error) {
+            // What is ours, or was refused by a hook, is not the tool's failure.
+            if (error instanceof ToolFailure) throw error;
+            return { error };
+          }
+        },
+        {
+          retries: spec.retry?.attempts ?? 0,
+          minTimeout: spec.retry?.pauseMs ?? DEFAULT_PAUSE_MS,
+          randomize: true,
+          ...(spec.signal === undefined ? {} : { signal: spec.signal }),
+        },
+      ).then((done) => {
+        if ("error" in done) throw done.error;
+        return done.output as Output;
+      });
+    } catch (error) {
+      if (!(error instanceof ToolFailure)) throw error;
+      return this.fail(error, number, attempt);
+    }
+    return this.seal(output, number, attempt);
+  }
+
+  /** Records what came out of a step that was done elsewhere, or before. */
+  async seal(output: Output, number: number | null, attempt: number): Promise<Output> {
+    const { spec, journal } = this;
+    if (!this.keyed && this.action === "read" && spec.memoize !== true) {
+      await this.tell((hooks) =>
+        hooks.after?.(this.call(number, attempt), { status: "completed", output }),
+      );
+      return output;
+    }
+    let recorded: JsonValue | undefined;
+    let operations: readonly StateOperation[] | undefined;
+    try {
+      if (output !== undefined) {
+        recorded = normalize(output, { maxBytes: journal.maxBytes, what: "step output" });
+      }
+      operations = spec.update?.(output);
+    } catch (error) {
+      // The effect has happened: it must be on record, and must not happen again.
+      await this.land("failed", number ?? undefined, attempt, { error: failureOf(error) });
+      await this.tell((hooks) =>
+        hooks.after?.(this.call(number, attempt), { status: "failed", error }),
+      );
+      throw error;
+    }
+    const rest = recorded === undefined ? {} : { output: recorded };
+    await this.land("completed", number ?? undefined, attempt, rest, operations);
+    await this.tell((hooks) =>
+      hooks.after?.(this.call(number, attempt), { status: "completed", output }),
+    );
+    // What a replay will give: the same value, in the same form.
+    return recorded === undefined ? output : (recorded as Output);
+  }
+
+  private async fail(
+    { cause, gaveUp }: ToolFailure,
+    number: number | null,
+    attempt: number,
+  ): Promise<never> {
+    if (gaveUp && number !== null) {
+      // Whether the effect happened is not known, so the intent stays open.
+      throw inDoubt(this.journal, this.spec.name, number, cause);
+    }
+    const error = new StepError(this.spec.name, failureOf(cause), { cause });
+    if (this.keyed || this.action === "inference" || this.spec.memoize === true) {
+      await this.land("failed", number ?? undefined, attempt, { error: failureOf(cause) });
+    }
+    await this.tell((hooks) =>
+      hooks.after?.(this.call(number, attempt), { status: "failed", error }),
+    );
+    throw error;
+  }
+
+  private land(
+    status: StepStatus,
+    number: number | undefined,
+    attempt: number,
+    rest: Pick<StepRecord, "output" | "error">,
+    operations?: readonly StateOperation[],
+  ): Promise<{ readonly number: number }> {
+    const { spec, place, journal } = this;
+    return journal.land({
+      action: this.action,
+      status,
+      number,
+      keyed: this.keyed,
+      operations: operations?.length === 0 ? undefined : operations,
+      trace: spec.trace,
+      record: {
+        v: STEP_RECORD_VERSION,
+        name: spec.name,
+        attempt,
+        ...(this.input === undefined ? {} : { input: this.input }),
+        ...rest,
+        startedAt: this.startedAt,
+        ...(status === "started" ? {} : { completedAt: journal.now() }),
+        ...(place === undefined ? {} : { place }),
+      },
+    });
+  }
+
+  private async callTool(
+    tool: Tool<Output>,
+    number: number | null,
+    attempt: number,
+  ): Promise<Output> {
+    const { spec, journal } = this;
+    const signals = [
+      ...(spec.signal === undefined ? [] : [spec.signal]),
+      ...(spec.timeoutMs === undefined ? [] : [AbortSignal.timeout(spec.timeoutMs)]),
+    ];
+    const signal = AbortSignal.any(signals);
+    const key = number === null ? null : journal.keyOf(number);
+    try {
+      const over = new Promise<never>((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      });
+      signal.throwIfAborted();
+      return await Promise.race([tool({ key, number, attempt, signal }), over]);
+    } catch (error) {
+      throw new ToolFailure(error, signal.aborted);
+    }
+  }
+
+  private call(number: number | null, attempt: number): StepCall {
+    const { journal, spec, action, input } = this;
+    return {
+      workflow: journal.workflow,
+      branch: journal.branch,
+      name: spec.name,
+      action,
+      number,
+      key: number === null ? null : journal.keyOf(number),
+      attempt,
+      input,
+    };
+  }
+
+  private async tell(what: (hooks: StepHooks) => void | Promise<void>): Promise<void> {
+    for (const hooks of this.hooks) await what(hooks);
+  }
+}
+
+/** Carries what a tool threw, apart from what the step log itself raises. */
+class ToolFailure extends Error {
+  constructor(
+    override readonly cause: unknown,
+    /** Whether it was not waited for any longer. */
+    readonly gaveUp: boolean,
+  ) {
+    super("the tool failed", { cause });
+  }
+}
+
+function inDoubt(journal: Journal, name: string, number: number, cause?: unknown): AgstateError {
+  return new AgstateError(
+    "STEP_IN_DOUBT",
+    `step ${number} (${name}) of ${journal.branch} was begun and not sealed: whether its effect happened is not known; find out, and seal it with branch.sealStep, or give the step an inDoubt policy`,
+    { branch: journal.branch, step: number, name, key: journal.keyOf(number) },
+    cause === undefined ? {} : { cause },
+  );
+}
+
+/**
+ * Goes on with a step that was begun and not sealed.
+ *
+ * @throws AgstateError `STEP_IN_DOUBT`
+ */
+export async function resumeStep<Output>(
+  execution: StepExecution<Output>,
+  journal: Journal,
+  spec: StepSpec<Output>,
+  tool: Tool<Output>,
+  begun: Begun,
+): Promise<Output> {
+  const policy = spec.inDoubt ?? "fail";
+  if (policy === "retry") return execution.run(tool, begun);
+  if (policy !== "fail") {
+    const key = journal.keyOf(begun.number);
+    const probed = await policy({ ...begun, key, input: execution.input });
+    if (probed !== "unknown") {
+      if (probed.happened) return execution.seal(probed.output, begun.number, begun.attempt);
+      return execution.run(tool, begun);
+    }
+  }
+  throw inDoubt(journal, spec.name, begun.number);
+}

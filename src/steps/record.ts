@@ -1,0 +1,60 @@
+import type { JsonValue } from "../core/json.js";
+
+/** The version of the record that this code writes; it reads older ones and passes newer ones over. */
+export const STEP_RECORD_VERSION = 1;
+
+/** An error as it is kept and replayed: its stack would differ from run to run. */
+export interface StepFailure {
+  readonly name: string;
+  readonly message: string;
+  readonly code?: string;
+}
+
+/** Where in a durable run a step was asked for. */
+export interface StepPlace {
+  /** Which run of the branch. */
+  readonly run: string;
+  /** The names of the parallel parts that it is in, outermost first. */
+  readonly scope: readonly string[];
+  /** How many steps that are recorded had been asked for in this scope before. */
+  readonly index: number;
+}
+
+/** What is kept of a step, at the boundary between agent and tool; not the state. */
+export interface StepRecord {
+  readonly v: number;
+  readonly name: string;
+  /** 1 at first; one more each time the tool is called again for the same number. */
+  readonly attempt: number;
+  readonly input?: JsonValue;
+  readonly output?: JsonValue;
+  readonly error?: StepFailure;
+  /** Milliseconds since the Unix epoch. */
+  readonly startedAt: number;
+  readonly completedAt?: number;
+  readonly place?: StepPlace;
+}
+
+/** A record as it was read, or null when it is of a version or a form that this code does not know. */
+export function parseStepRecord(value: JsonValue | null): StepRecord | null {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return null;
+  const record = value as unknown as Partial<StepRecord>;
+  const known =
+    typeof record.v === "number" &&
+    record.v <= STEP_RECORD_VERSION &&
+    typeof record.name === "string" &&
+    typeof record.attempt === "number" &&
+    typeof record.startedAt === "number";
+  return known ? (record as StepRecord) : null;
+}
+
+/** An error as it can be kept; whatever was thrown. */
+export function failureOf(error: unknown): StepFailure {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  const { code } = error as { code?: unknown };
+  return {
+    name: error.name,
+    message: error.message,
+    ...(typeof code === "string" ? { code } : {}),
+  };
+}

@@ -1,0 +1,227 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { AgstateError } from "../core/errors.js";
+import type { JsonValue } from "../core/json.js";
+import type { StepHooks } from "../core/step-hooks.js";
+import { canonicalText } from "../objects/canonical.js";
+import type { StepAction, StepStatus } from "../objects/commit.js";
+import type { StateOperation } from "../objects/draft/operations.js";
+import {
+  type Journal,
+  resumeStep,
+  StepError,
+  StepExecution,
+  type StepSpec,
+  type Tool,
+} from "./execute.js";
+import type { StepRecord } from "./record.js";
+
+/** A step as the log has it: the last that was said of its number. */
+export interface RecordedStep {
+  readonly number: number;
+  readonly action: StepAction;
+  readonly status: StepStatus;
+  readonly record: StepRecord;
+}
+
+/** An input that is not what was recorded, after a read that was not. */
+export interface Drift {
+  readonly step: number;
+  readonly name: string;
+  readonly recorded: JsonValue | undefined;
+  readonly now: JsonValue | undefined;
+}
+
+/** What all contexts of a run share. */
+export interface RunShared {
+  readonly run: string;
+  readonly journal: Journal;
+  readonly hooks: readonly StepHooks[];
+  readonly log: RecordedRun;
+  readonly signal: AbortSignal | undefined;
+  readonly onDrift: (drift: Drift) => void;
+  /** Whether the run has read something that is not recorded, so that inputs may differ. */
+  sawUnrecorded: boolean;
+}
+
+/** The steps that a run has on record, each to be matched once. */
+export class RecordedRun {
+  private readonly untaken = new Set<RecordedStep>();
+
+  constructor(private readonly steps: readonly RecordedStep[]) {
+    for (const step of steps) this.untaken.add(step);
+  }
+
+  /**
+   * The record of a step that is asked for: the one at its place if that has its name, else the
+   * first of its name in the scope; undefined when it is new.
+   *
+   * @throws AgstateError `STEP_MISMATCH` when another step was recorded in its place
+   */
+  take(scope: readonly string[], index: number, name: string): RecordedStep | undefined {
+    const inScope = this.steps.filter(
+      (step) => this.untaken.has(step) && sameScope(step.record.place?.scope, scope),
+    );
+    const atPlace = inScope.find((step) => step.record.place?.index === index);
+    const found =
+      atPlace?.record.name === name ? atPlace : inScope.find((step) => step.record.name === name);
+    if (found !== undefined) this.untaken.delete(found);
+    else if (atPlace !== undefined) throw renamed(atPlace, name, scope);
+    return found;
+  }
+
+  /** Whether the run went on after a step: whatever became of it was taken into account. */
+  wentOnAfter({ number, record: { place } }: RecordedStep): boolean {
+    return this.steps.some(({ number: other, record }) => {
+      const scope = record.place?.scope ?? [];
+      const within = scope.every((part, i) => part === place?.scope[i]);
+      return other > number && within;
+    });
+  }
+
+  left(): RecordedStep[] {
+    return [...this.untaken];
+  }
+}
+
+function sameScope(a: readonly string[] = [], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((part, i) => part === b[i]);
+}
+
+function renamed(recorded: RecordedStep, name: string, scope: readonly string[]): AgstateError {
+  const { number, record } = recorded;
+  const where = scope.length === 0 ? "" : ` in ${scope.join("/")}`;
+  return new AgstateError(
+    "STEP_MISMATCH",
+    `step ${number}${where} was recorded as ${record.name}, and the code asks for ${name} in its place; run the code that recorded it, or begin another run (parallel steps that are not told apart by ctx.all may come in another order, too)`,
+    { step: number, recorded: record.name, asked: name, scope: [...scope] },
+  );
+}
+
+/** What a durable run works with: everything that must not happen twice, or come out otherwise, goes by it. */
+export class RunContext {
+  private asked = 0;
+  private groups = 0;
+
+  /** @internal Use `workflow.run`. */
+  constructor(
+    private readonly shared: RunShared,
+    private readonly scope: readonly string[] = [],
+  ) {}
+
+  /** Aborts when the run is given up. */
+  get signal(): AbortSignal | undefined {
+    return this.shared.signal;
+  }
+
+  /**
+   * Does a step, or gives what is on record of it.
+   *
+   * @throws StepError when the tool failed; AgstateError `STEP_MISMATCH`, `STEP_IN_DOUBT`, `STEP_FENCED`
+   */
+  async step<Output>(spec: StepSpec<Output>, tool: Tool<Output>): Promise<Output> {
+    const { shared, scope } = this;
+    const { signal } = shared;
+    const whole = signal === undefined || spec.signal !== undefined ? spec : { ...spec, signal };
+    if (spec.action === "read" && spec.memoize !== true) {
+      shared.sawUnrecorded = true;
+      return new StepExecution(shared.journal, shared.hooks, whole, undefined).run(tool);
+    }
+    const index = this.asked++;
+    const recorded = shared.log.take(scope, index, spec.name);
+    const place = recorded?.record.place ?? { run: shared.run, scope, index };
+    const execution = new StepExecution(shared.journal, shared.hooks, whole, place);
+    if (recorded === undefined) return execution.run(tool);
+    this.compare(recorded, spec.action ?? "execute", execution.input);
+    const { number, status, record } = recorded;
+    if (status === "completed") return record.output as Output;
+    const begun = { number, attempt: record.attempt };
+    if (status === "started") return resumeStep(execution, shared.journal, whole, tool, begun);
+    // The code that came after has seen the error, and must see it again.
+    if (shared.log.wentOnAfter(recorded) && record.error !== undefined) {
+      throw new StepError(record.name, record.error);
+    }
+    return execution.run(tool, begun);
+  }
+
+  /**
+   * Does parts in parallel, each with a context of its own, so that their steps are told apart by
+   * the part's name and not by the order in which they happen to come. Waits for all of them.
+   */
+  async all<Parts extends { readonly [name: string]: (ctx: RunContext) => Promise<unknown> }>(
+    parts: Parts,
+  ): Promise<{ [Name in keyof Parts]: Awaited<ReturnType<Parts[Name]>> }> {
+    const group = this.groups++;
+    const names = Object.keys(parts);
+    const settled = await Promise.allSettled(
+      names.map(async (name) => {
+        const part = parts[name] as (ctx: RunContext) => Promise<unknown>;
+        return part(new RunContext(this.shared, [...this.scope, `${group}.${name}`]));
+      }),
+    );
+    const outputs: Record<string, unknown> = {};
+    for (const [i, one] of settled.entries()) {
+      if (one.status === "rejected") throw one.reason;
+      outputs[names[i] as string] = one.value;
+    }
+    return outputs as { [Name in keyof Parts]: Awaited<ReturnType<Parts[Name]>> };
+  }
+
+  /** Edits the branch's state, once. */
+  async update(operations: readonly StateOperation[]): Promise<void> {
+    const spec = { ...memoized("agstate:update"), input: operations, update: () => operations };
+    await this.step(spec, () => null);
+  }
+
+  /** The time in milliseconds since the Unix epoch, as it was when the run first asked. */
+  now(): Promise<number> {
+    return this.step(memoized("agstate:now"), () => this.shared.journal.now());
+  }
+
+  /** A number from 0 to 1, the same on every replay. */
+  random(): Promise<number> {
+    return this.step(memoized("agstate:random"), () => Math.random());
+  }
+
+  /** A random UUID, the same on every replay. */
+  uuid(): Promise<string> {
+    return this.step(memoized("agstate:uuid"), () => crypto.randomUUID());
+  }
+
+  /** Waits so many milliseconds in all, however often the process dies meanwhile. */
+  async sleep(ms: number): Promise<void> {
+    const { journal, signal } = this.shared;
+    const until = await this.step(
+      { ...memoized("agstate:sleep"), input: { ms } },
+      () => journal.now() + ms,
+    );
+    const left = until - journal.now();
+    if (left > 0) await wait(left, undefined, signal === undefined ? {} : { signal });
+  }
+
+  private compare(recorded: RecordedStep, action: StepAction, input: JsonValue | undefined): void {
+    const { number, record } = recorded;
+    const text = (value: JsonValue | undefined) =>
+      value === undefined ? "nothing" : canonicalText(value);
+    const [was, is] = [text(record.input), text(input)];
+    if (action === recorded.action && was === is) return;
+    if (action === recorded.action && this.shared.sawUnrecorded) {
+      this.shared.onDrift({ step: number, name: record.name, recorded: record.input, now: input });
+      return;
+    }
+    throw new AgstateError(
+      "STEP_MISMATCH",
+      `step ${number} (${record.name}) was recorded as ${recorded.action} with input ${shortened(was)}, and the code asks for ${action} with input ${shortened(is)}`,
+      { step: number, name: record.name, recorded: record.input ?? null, asked: input ?? null },
+    );
+  }
+}
+
+function memoized(name: string) {
+  return { name, action: "read", memoize: true } as const;
+}
+
+const SHOWN_MAX_LENGTH = 120;
+
+function shortened(text: string): string {
+  return text.length <= SHOWN_MAX_LENGTH ? text : `${text.slice(0, SHOWN_MAX_LENGTH)}...`;
+}

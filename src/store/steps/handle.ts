@@ -1,0 +1,26 @@
+import type { LoadedCommit } from "../../objects/commit-reader.js";
+import type { StateOperation } from "../../objects/draft/operations.js";
+import type { Journal } from "../../steps/execute.js";
+import type { Commit } from "../types.js";
+import type { StepEntry } from "../write-commit.js";
+
+/** A commit of the step log. */
+export interface StepAppend {
+  readonly step: StepEntry;
+  /** Edits of the state that land with it; of the entries of one move only the first to edit may. */
+  readonly operations?: readonly StateOperation[] | undefined;
+  readonly message: string;
+  readonly trace?: string | undefined;
+}
+
+/** What the step log needs of a handle on a branch. */
+export interface StepBranch {
+  readonly ref: string;
+  readonly name: string;
+  readonly incarnation: string;
+  readonly head: Commit;
+  readonly loadedHead: LoadedCommit;
+  refresh(): Promise<Commit>;
+  appendSteps(entries: readonly StepAppend[]): Promise<Commit[]>;
+  stepJournal(): Journal;
+}

@@ -1,0 +1,158 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { AgstateError, isAgstateError } from "../../core/errors.js";
+import type { ObjectId } from "../../core/ids.js";
+import type { Journal, JournalEntry } from "../../steps/execute.js";
+import { idempotencyKey } from "../../steps/key.js";
+import type { Repository } from "../repository.js";
+import type { Commit } from "../types.js";
+import type { StepAppend, StepBranch } from "./handle.js";
+
+/** How many commits one move brings at most. */
+const MOVE_MAX_COMMITS = 64;
+/** How often entries are put on top of a branch that others move before they fail. */
+const ATTEMPTS = 20;
+const PAUSE_MAX_MS = 20;
+/** How far back it is looked who moved the branch. */
+const LOOK_BACK_MAX = 10_000;
+
+interface Pending {
+  readonly entry: JournalEntry;
+  readonly resolve: (landed: { number: number }) => void;
+  readonly reject: (error: unknown) => void;
+  attempts: number;
+}
+
+/**
+ * The step log of a branch: entries that come while a move is under way go out together in the next,
+ * as a line of commits.
+ *
+ * The branch's compare-and-swap is the fence. When somebody else has moved it, without a step, as
+ * an update or a merge does, the entries go on top of that; when somebody else has written a step,
+ * that one goes on with the branch, and everything here fails but seals of steps that are open still.
+ */
+export class BranchJournal implements Journal {
+  readonly workflow: string;
+  readonly branch: string;
+  readonly maxBytes: number;
+  readonly now: () => number;
+  private readonly incarnation: string;
+  private queue: Pending[] = [];
+  private running = false;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly handle: StepBranch,
+  ) {
+    this.workflow = repository.workflow;
+    this.branch = handle.name;
+    this.maxBytes = repository.context.limits.stateMaxBytes;
+    this.now = repository.context.now;
+    this.incarnation = handle.incarnation;
+  }
+
+  keyOf(number: number): string {
+    const { workflow, incarnation } = this;
+    return idempotencyKey({ workflow, ref: this.handle.ref, incarnation }, number);
+  }
+
+  land(entry: JournalEntry): Promise<{ number: number }> {
+    return new Promise((resolve, reject) => {
+      this.queue.push({ entry, resolve, reject, attempts: 0 });
+      if (this.running) return;
+      this.running = true;
+      queueMicrotask(() => void this.run());
+    });
+  }
+
+  private async run(): Promise<void> {
+    while (this.queue.length > 0) await this.move(this.take());
+    this.running = false;
+  }
+
+  /** The next entries; one that edits the state only as the first, since it is made from the head's. */
+  private take(): Pending[] {
+    const edits = this.queue.findIndex((one, i) => i > 0 && one.entry.operations !== undefined);
+    const most = edits < 0 ? MOVE_MAX_COMMITS : Math.min(edits, MOVE_MAX_COMMITS);
+    return this.queue.splice(0, most);
+  }
+
+  private async move(pending: readonly Pending[]): Promise<void> {
+    const before = this.handle.head;
+    let commits: Commit[];
+    try {
+      if (this.handle.incarnation !== this.incarnation) throw this.fenced("was made anew");
+      commits = await this.handle.appendSteps(pending.map(({ entry }) => this.append(entry)));
+    } catch (error) {
+      if (isAgstateError(error, "REF_CONFLICT")) await this.again(pending, before, error);
+      else for (const { reject } of pending) reject(error);
+      return;
+    }
+    pending.forEach(({ resolve }, i) => {
+      resolve({ number: (commits[i] as Commit).step?.number as number });
+    });
+  }
+
+  private append({
+    action,
+    status,
+    record,
+    number,
+    keyed,
+    operations,
+    trace,
+  }: JournalEntry): StepAppend {
+    return {
+      step: {
+        action,
+        status,
+        record,
+        ...(number === undefined ? {} : { number }),
+        ...(keyed ? { key: (n: number) => this.keyOf(n) } : {}),
+      },
+      operations,
+      message: `${record.name}: ${status}`,
+      trace,
+    };
+  }
+
+  /** Looks who was faster, and queues again what may still land. */
+  private async again(pending: readonly Pending[], before: Commit, error: Error): Promise<void> {
+    try {
+      await sleep(Math.random() * PAUSE_MAX_MS);
+      const head = await this.handle.refresh();
+      if (this.handle.incarnation !== this.incarnation) throw this.fenced("was made anew");
+      const other = await this.stepSince(head.id, before.id);
+      const back: Pending[] = [];
+      for (const one of pending) {
+        const { status, number } = one.entry;
+        const open = status !== "started" && number !== undefined && head.inFlight.includes(number);
+        if (other !== null && !open) one.reject(this.fenced(`has a step of ${other}`));
+        else if (++one.attempts >= ATTEMPTS) one.reject(error);
+        else back.push(one);
+      }
+      this.queue.unshift(...back);
+    } catch (failure) {
+      for (const { reject } of pending) reject(failure);
+    }
+  }
+
+  /** Who wrote a step after a commit that this journal knew as the head; null when nobody did. */
+  private async stepSince(head: string, known: string): Promise<string | null> {
+    const { repository } = this;
+    const line = repository.history.firstParentWalk(head as ObjectId);
+    for await (const commit of repository.load(line, LOOK_BACK_MAX)) {
+      if (commit.id === known) return null;
+      if (commit.step !== undefined) return `${commit.author}, ${commit.step.number}`;
+    }
+    // The branch was moved to where the known head is not: whatever is there is not this run's.
+    return "another line of history";
+  }
+
+  private fenced(why: string): AgstateError {
+    return new AgstateError(
+      "STEP_FENCED",
+      `somebody else goes on with ${this.branch}: it ${why}; let that one finish, or stop it and run again`,
+      { branch: this.branch },
+    );
+  }
+}

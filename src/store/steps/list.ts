@@ -1,0 +1,135 @@
+import { AgstateError } from "../../core/errors.js";
+import type { JsonValue } from "../../core/json.js";
+import type { StepAction, StepStatus } from "../../objects/commit.js";
+import type { LoadedCommit } from "../../objects/commit-reader.js";
+import { STEP_RECORD_VERSION, type StepFailure, type StepRecord } from "../../steps/record.js";
+import type { Repository } from "../repository.js";
+import type { StepBranch } from "./handle.js";
+import { recordOf } from "./read.js";
+
+/** A step, as far as the log tells of it. */
+export interface StepDetails {
+  readonly number: number;
+  readonly name: string;
+  readonly action: StepAction;
+  /** `started`: begun and not sealed. */
+  readonly status: StepStatus;
+  readonly attempt: number;
+  readonly input: JsonValue | undefined;
+  readonly output: JsonValue | undefined;
+  readonly error: StepFailure | undefined;
+  /** Its idempotency key; null when it has none. */
+  readonly key: string | null;
+  readonly startedAt: Date;
+  readonly completedAt: Date | null;
+  /** The commit that says so. */
+  readonly commit: string;
+}
+
+export interface StepFilter {
+  readonly name?: string;
+  readonly action?: StepAction;
+  readonly status?: StepStatus;
+  /** Begun at this time or later. */
+  readonly since?: Date;
+  readonly limit?: number;
+}
+
+/** Steps along first parents, newest first; of each number the last that was said of it. */
+export async function* listSteps(
+  repository: Repository,
+  head: LoadedCommit,
+  filter: StepFilter = {},
+): AsyncGenerator<StepDetails, void, undefined> {
+  const { name, action, status, since, limit = Number.POSITIVE_INFINITY } = filter;
+  const seen = new Set<number>();
+  let told = 0;
+  const line = repository.history.firstParentWalk(head.id);
+  for await (const commit of repository.load(line, Number.POSITIVE_INFINITY)) {
+    if (told >= limit) return;
+    const step = commit.step;
+    if (step === undefined || seen.has(step.number)) continue;
+    seen.add(step.number);
+    if (action !== undefined && step.action !== action) continue;
+    if (status !== undefined && step.status !== status) continue;
+    const record = await recordOf(repository, commit);
+    if (record === null) continue;
+    if (name !== undefined && record.name !== name) continue;
+    if (since !== undefined && record.startedAt < since.getTime()) continue;
+    told++;
+    yield detailsOf(commit, step, record);
+  }
+}
+
+function detailsOf(
+  commit: LoadedCommit,
+  step: NonNullable<LoadedCommit["step"]>,
+  record: StepRecord,
+): StepDetails {
+  const { name, attempt, input, output, error, startedAt, completedAt } = record;
+  return {
+    number: step.number,
+    name,
+    action: step.action,
+    status: step.status,
+    attempt,
+    input,
+    output,
+    error,
+    key: step.key ?? null,
+    startedAt: new Date(startedAt),
+    completedAt: completedAt === undefined ? null : new Date(completedAt),
+    commit: commit.id,
+  };
+}
+
+/**
+ * Seals a step that was begun, by what somebody has found out of it.
+ *
+ * @throws AgstateError `INVALID_ARGUMENT` when it is not open; `REF_CONFLICT`, `STEP_FENCED`
+ */
+export async function sealStep(
+  repository: Repository,
+  branch: StepBranch,
+  number: number,
+  outcome: { readonly output: JsonValue | undefined } | { readonly error: StepFailure },
+): Promise<void> {
+  const { inFlight } = await branch.refresh();
+  if (!inFlight.includes(number)) {
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      `step ${number} of ${branch.name} is not open; open are ${inFlight.join(", ") || "none"}`,
+      { branch: branch.name, step: number, open: inFlight },
+    );
+  }
+  const line = repository.history.firstParentWalk(branch.loadedHead.id);
+  for await (const commit of repository.load(line, Number.POSITIVE_INFINITY)) {
+    if (commit.step?.number !== number) continue;
+    const record = await recordOf(repository, commit);
+    if (record === null) break;
+    const journal = branch.stepJournal();
+    const { output: _, error: __, ...begun } = record;
+    await journal.land({
+      action: commit.step.action,
+      status: "error" in outcome ? "failed" : "completed",
+      number,
+      keyed: commit.step.key !== undefined,
+      record: {
+        ...begun,
+        v: STEP_RECORD_VERSION,
+        ...("error" in outcome
+          ? { error: outcome.error }
+          : outcome.output === undefined
+            ? {}
+            : { output: outcome.output }),
+        completedAt: journal.now(),
+      },
+    });
+    return;
+  }
+  throw new AgstateError(
+    "INVALID_ARGUMENT",
+    `step ${number} of ${branch.name} has no record that this version can read`,
+    { branch: branch.name, step: number },
+  );
+}

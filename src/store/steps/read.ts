@@ -1,0 +1,52 @@
+import type { LoadedCommit } from "../../objects/commit-reader.js";
+import { decodeValue } from "../../objects/decode.js";
+import { parseStepRecord, type StepRecord } from "../../steps/record.js";
+import type { RecordedStep } from "../../steps/run.js";
+import type { Repository } from "../repository.js";
+
+/** The names of the commits with which a run begins and ends. */
+export const RUN_BEGINS = "agstate:run begins";
+export const RUN_ENDS = "agstate:run ends";
+
+/** Reads what a commit records of a step; null when it records none, or in a way that is not known. */
+export async function recordOf(
+  repository: Repository,
+  commit: LoadedCommit,
+): Promise<StepRecord | null> {
+  const link = commit.root.step;
+  if (commit.step === undefined || link === undefined) return null;
+  return parseStepRecord(await decodeValue(repository.objectsOf(commit), link));
+}
+
+/** What a branch has on record of a run. */
+export interface RunOnRecord {
+  /** The commit's record with which it began; null when it has not. */
+  readonly begin: StepRecord | null;
+  readonly end: StepRecord | null;
+  /** By number, rising; of each the last that was said. */
+  readonly steps: readonly RecordedStep[];
+}
+
+/** Reads back along first parents to where a run began. */
+export async function readRun(
+  repository: Repository,
+  head: LoadedCommit,
+  run: string,
+): Promise<RunOnRecord> {
+  const steps = new Map<number, RecordedStep>();
+  let end: StepRecord | null = null;
+  const line = repository.history.firstParentWalk(head.id);
+  for await (const commit of repository.load(line, Number.POSITIVE_INFINITY)) {
+    const record = await recordOf(repository, commit);
+    if (record === null || commit.step === undefined || record.place?.run !== run) continue;
+    if (record.name === RUN_BEGINS) return { begin: record, end, steps: sorted(steps) };
+    const { number, action, status } = commit.step;
+    if (record.name === RUN_ENDS) end = record;
+    else if (!steps.has(number)) steps.set(number, { number, action, status, record });
+  }
+  return { begin: null, end: null, steps: [] };
+}
+
+function sorted(steps: ReadonlyMap<number, RecordedStep>): RecordedStep[] {
+  return [...steps.values()].sort((a, b) => a.number - b.number);
+}

@@ -1,0 +1,93 @@
+import { AgstateError } from "../../core/errors.js";
+import type { JsonValue } from "../../core/json.js";
+import { normalize } from "../../objects/normalize.js";
+import { STEP_RECORD_VERSION } from "../../steps/record.js";
+import { type Drift, RecordedRun, RunContext } from "../../steps/run.js";
+import type { Branch } from "../branch.js";
+import type { Repository } from "../repository.js";
+import { RUN_BEGINS, RUN_ENDS, readRun } from "./read.js";
+
+export interface RunOptions {
+  /** Which run of the branch it is; one that has ended gives its result again. Default `main`. */
+  readonly id?: string;
+  /** The version of the code, kept with the run's beginning and told when it differs. */
+  readonly version?: string;
+  readonly signal?: AbortSignal;
+  /** Told of inputs that differ from those on record after a read that was not recorded. */
+  readonly onDrift?: (drift: Drift) => void;
+}
+
+/** Branches on which a run is under way in this process. */
+const running = new WeakSet<Branch>();
+
+/**
+ * Does a piece of work whose steps are on record, or what is left of it.
+ *
+ * @throws what the work throws; AgstateError `STEP_MISMATCH`, `STEP_FENCED`, `STEP_IN_DOUBT`
+ */
+export async function runOn<Result>(
+  repository: Repository,
+  branch: Branch,
+  work: (ctx: RunContext) => Promise<Result>,
+  options: RunOptions,
+): Promise<Result> {
+  const { id = "main", version, signal, onDrift = () => undefined } = options;
+  if (running.has(branch)) {
+    throw new AgstateError(
+      "STEP_FENCED",
+      `a run is under way on this handle of ${branch.name}; wait for it, or open the branch again`,
+      { branch: branch.name },
+    );
+  }
+  running.add(branch);
+  try {
+    await branch.refresh();
+    const journal = branch.stepJournal();
+    const onRecord = await readRun(repository, branch.loadedHead, id);
+    if (onRecord.end !== null) return onRecord.end.output as Result;
+    const mark = (name: string, rest: { input?: JsonValue; output?: JsonValue }) =>
+      journal.land({
+        action: "read",
+        status: "completed",
+        keyed: false,
+        record: {
+          v: STEP_RECORD_VERSION,
+          name,
+          attempt: 1,
+          ...rest,
+          startedAt: journal.now(),
+          place: { run: id, scope: [], index: -1 },
+        },
+      });
+    if (onRecord.begin === null) {
+      await mark(RUN_BEGINS, version === undefined ? {} : { input: { version } });
+    }
+    const log = new RecordedRun(onRecord.steps);
+    const { hooks } = repository.context;
+    const shared = { run: id, journal, hooks, log, signal, onDrift, sawUnrecorded: false };
+    const result = await work(new RunContext(shared));
+    const left = log.left();
+    if (left.length > 0) throw leftOver(branch.name, id, left);
+    const output =
+      result === undefined
+        ? undefined
+        : normalize(result, { maxBytes: journal.maxBytes, what: "run result" });
+    await mark(RUN_ENDS, output === undefined ? {} : { output });
+    return (output === undefined ? result : output) as Result;
+  } finally {
+    running.delete(branch);
+  }
+}
+
+function leftOver(
+  branch: string,
+  run: string,
+  left: readonly { readonly number: number; readonly record: { readonly name: string } }[],
+): AgstateError {
+  const names = left.map(({ number, record }) => `${number} (${record.name})`);
+  return new AgstateError(
+    "STEP_MISMATCH",
+    `run ${run} of ${branch} has steps on record that the code did not ask for: ${names.join(", ")}; run the code that recorded them, or begin another run`,
+    { branch, run, steps: left.map(({ number }) => number) },
+  );
+}
