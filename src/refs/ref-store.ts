@@ -4,6 +4,7 @@ import { checkIdentity, checkOneLine } from "../core/names.js";
 import type {
   CommitRecord,
   Expectation,
+  Head,
   MoveAnswer,
   ObjectRecord,
   RefMove,
@@ -55,6 +56,11 @@ export class RefStore {
   /** The ref's row, also when the ref is deleted (its id is then null); undefined if there never was one. */
   async row(ref: string): Promise<RefRow | undefined> {
     return (await this.storage.readRefs(this.workflow, { names: [ref] }))[0];
+  }
+
+  /** The ref's row and the commit that it points to, in one call to the storage. */
+  head(ref: string): Promise<Head | undefined> {
+    return this.storage.readHead(this.workflow, ref);
   }
 
   /** The refs whose name begins with a prefix, sorted. */

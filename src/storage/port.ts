@@ -191,6 +191,12 @@ export interface WriteAnswer {
   readonly moves: readonly MoveAnswer[];
 }
 
+/** A ref, and the commit that it points to. */
+export interface Head {
+  readonly row: RefRow;
+  readonly commit: CommitRecord | undefined;
+}
+
 /** Which refs to read: exact names, or all whose name begins with a prefix. */
 export type RefPattern =
   | { readonly names: readonly string[] }
@@ -310,6 +316,12 @@ export interface Storage {
 
   /** Reads refs, sorted by name (bytes of UTF-8). Deleted refs only when asked by name or with `deleted`. */
   readRefs(workflow: string, pattern: RefPattern): Promise<RefRow[]>;
+
+  /**
+   * Reads a ref and the commit that it points to, in one round trip; undefined when the name was never
+   * seen. No commit when the ref is deleted, or its commit is lost.
+   */
+  readHead(workflow: string, ref: string): Promise<Head | undefined>;
 
   /**
    * Reads a ref's log, newest entry first: at most `limit` entries with `seq` at most `fromSeq`.

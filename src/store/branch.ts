@@ -86,14 +86,15 @@ export class Branch {
   /** Reads where the branch is now, and takes the handle there. */
   refresh(): Promise<Commit> {
     return this.exclusive(async () => {
-      const row = await this.repository.refs.row(this.ref);
+      const { row, commit } = (await this.repository.refs.head(this.ref)) ?? {};
       if (row === undefined || row.id === null) {
         throw new AgstateError("REF_NOT_FOUND", `branch ${this.name} does not exist any more`, {
           ref: this.ref,
         });
       }
       if (row.id !== this.headCommit.id) {
-        this.headCommit = await this.repository.commits.read(row.id);
+        const { commits } = this.repository;
+        this.headCommit = commit === undefined ? await commits.read(row.id) : commits.prime(commit);
         this.#value = undefined;
       }
       this.row = row;

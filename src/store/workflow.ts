@@ -17,7 +17,7 @@ import {
 import { parseRefPattern } from "../refs/pattern.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { RunContext } from "../steps/run.js";
-import type { Expectation, RefRow, Usage, WorkflowRecord } from "../storage/port.js";
+import type { Expectation, Head, Usage, WorkflowRecord } from "../storage/port.js";
 import type { BlameLine, BlameOptions } from "./blame.js";
 import { Branch, logFrom, readReflog, readState } from "./branch.js";
 import type { FsckReport } from "./fsck.js";
@@ -105,8 +105,8 @@ export class Workflow {
     const author = checkIdentity("author", options.author ?? options.agent);
     const create = options.create ?? "if-absent";
     if (create !== "always") {
-      const row = await this.repository.refs.row(ref);
-      if (row !== undefined && row.id !== null) return this.handle(row, author);
+      const head = await this.repository.refs.head(ref);
+      if (head !== undefined && head.row.id !== null) return this.handle(head, author);
       if (create === "never") throw refNotFound(ref);
     }
     return this.createBranch(ref, options.from ?? "canonical", author, create === "always");
@@ -130,19 +130,21 @@ export class Workflow {
     if (answer?.outcome === "conflict" && answer.actual !== null) {
       if (mustBeNew) throw refExists(ref, answer.actual.id);
       // Somebody else created it in the meantime; that is the branch, then.
-      return this.handle(answer.actual, author);
+      return this.handle({ row: answer.actual, commit: undefined }, author);
     }
     return new Branch(this.repository, movedRow(update, answer), head, author);
   }
 
   private async openRef(ref: string, author: string): Promise<Branch> {
-    const row = await this.repository.refs.row(ref);
-    if (row === undefined || row.id === null) throw refNotFound(ref);
-    return this.handle(row, checkIdentity("author", author));
+    const head = await this.repository.refs.head(ref);
+    if (head === undefined || head.row.id === null) throw refNotFound(ref);
+    return this.handle(head, checkIdentity("author", author));
   }
 
-  private async handle(row: RefRow, author: string): Promise<Branch> {
-    const head = await this.repository.commits.read(row.id as ObjectId);
+  private async handle({ row, commit }: Head, author: string): Promise<Branch> {
+    const { commits } = this.repository;
+    const head =
+      commit === undefined ? await commits.read(row.id as ObjectId) : commits.prime(commit);
     return new Branch(this.repository, row, head, author);
   }
 

@@ -461,6 +461,14 @@ export const canaries: Readonly<Record<string, Canary>> = {
     condemn: (w, ids, before) => good.condemn(w, ids, before, 1),
     sweep: (w, ids) => good.sweep(w, ids, 1),
   }),
+  "reads a head's commit from elsewhere": (good) => ({
+    ...forward(good),
+    async readHead(w, ref) {
+      const head = await good.readHead(w, ref);
+      const [parent] = await good.readCommits(w, head?.commit?.parents.slice(0, 1) ?? []);
+      return head && { ...head, commit: parent };
+    },
+  }),
   "forgets what a batch needs": (good) => ({
     ...forward(good),
     write: (batch) => good.write({ ...batch, needs: [] }),

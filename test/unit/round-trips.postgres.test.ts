@@ -72,7 +72,7 @@ describe("a conversation of 300 steps in PostgreSQL", () => {
       (await w.branch("a/talk")).state(),
     );
     expect(answer).toEqual(expected(STEPS - 1));
-    expect(roundTrips).toBe(3);
+    expect(roundTrips).toBe(2);
   });
 
   it("is read state by state by one handle with a call each, and no part twice", async () => {

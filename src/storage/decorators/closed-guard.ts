@@ -48,6 +48,7 @@ export function closedGuard(storage: Storage): Storage {
     ...(below && { readBelow: (w, request) => guard("readBelow", () => below(w, request)) }),
     readCommits: (w, ids) => guard("readCommits", () => storage.readCommits(w, ids)),
     readRefs: (w, pattern) => guard("readRefs", () => storage.readRefs(w, pattern)),
+    readHead: (w, ref) => guard("readHead", () => storage.readHead(w, ref)),
     readReflog: (w, ref, options) => guard("readReflog", () => storage.readReflog(w, ref, options)),
     readGraph: (w, ids, limit) => guard("readGraph", () => storage.readGraph(w, ids, limit)),
     ...(near && {

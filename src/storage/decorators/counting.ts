@@ -28,6 +28,7 @@ const METHODS: readonly Method[] = [
   "readBelow",
   "readCommits",
   "readRefs",
+  "readHead",
   "readReflog",
   "readGraph",
   "readGraphNear",
@@ -105,6 +106,11 @@ export function counting(storage: Storage): CountingStorage {
       return commits;
     },
     readRefs: (w, pattern) => call("readRefs", () => storage.readRefs(w, pattern)),
+    async readHead(w, ref) {
+      const head = await call("readHead", () => storage.readHead(w, ref));
+      tally("Read", [head?.commit]);
+      return head;
+    },
     readReflog: (w, ref, options) => call("readReflog", () => storage.readReflog(w, ref, options)),
     readGraph: (w, ids, limit) => call("readGraph", () => storage.readGraph(w, ids, limit)),
     ...(near && {

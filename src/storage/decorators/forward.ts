@@ -10,6 +10,7 @@ export function forward(storage: Storage): Storage {
     ...(below && { readBelow: below }),
     readCommits: (w, ids) => storage.readCommits(w, ids),
     readRefs: (w, pattern) => storage.readRefs(w, pattern),
+    readHead: (w, ref) => storage.readHead(w, ref),
     readReflog: (w, ref, options) => storage.readReflog(w, ref, options),
     readGraph: (w, ids, limit) => storage.readGraph(w, ids, limit),
     ...(near && { readGraphNear: near }),

@@ -63,6 +63,11 @@ export function verifying(storage: Storage, verify: Verify): Storage {
       }
       return objects;
     },
+    async readHead(workflow, ref) {
+      const head = await storage.readHead(workflow, ref);
+      if (head?.commit !== undefined) checkCommit(head.commit);
+      return head;
+    },
     async readCommits(workflow, ids) {
       const commits = await storage.readCommits(workflow, ids);
       for (const commit of commits) if (commit !== undefined) checkCommit(commit);

@@ -6,6 +6,7 @@ import {
   type BackendOptions,
   type CommitRecord,
   type GraphNode,
+  type Head,
   hasMoved,
   type ObjectType,
   type RefPattern,
@@ -96,6 +97,14 @@ class MemoryStorage implements Storage {
           : row.name.startsWith(pattern.prefix) && (row.id !== null || pattern.deleted === true),
       )
       .sort((a, b) => byUtf8(a.name, b.name));
+  }
+
+  async readHead(w: string, ref: string): Promise<Head | undefined> {
+    const state = this.#workflows.get(w);
+    const row = state?.refs.get(ref);
+    if (state === undefined || row === undefined) return undefined;
+    const commit = row.id === null ? undefined : state.commits.get(row.id);
+    return { row, commit: commit && copyCommit(commit) };
   }
 
   async readReflog(

@@ -4,6 +4,7 @@ import type {
   BelowRequest,
   CommitRecord,
   GraphNode,
+  Head,
   RefPattern,
   RefRow,
   ScanPage,
@@ -100,6 +101,16 @@ export class PostgresStorage implements Storage {
         ? await this.rows<RefColumns>("refsByName", w, [...pattern.names])
         : await this.rows<RefColumns>("refsFrom", w, pattern.prefix, pattern.deleted === true);
     return rows.map(refOf);
+  }
+
+  async readHead(w: string, ref: string): Promise<Head | undefined> {
+    const [columns] = await this.rows<RefColumns & CommitColumns & { readonly stored: boolean }>(
+      "head",
+      w,
+      ref,
+    );
+    if (columns === undefined) return undefined;
+    return { row: refOf(columns), commit: columns.stored ? commitOf(columns) : undefined };
   }
 
   async readReflog(

@@ -45,6 +45,13 @@ export function queries(s: string) {
       WHERE t.workflow_id = $1 AND t.name >= $2 AND starts_with(t.name, $2)
         AND ($3 OR t.id IS NOT NULL) ORDER BY t.name`,
 
+    head: `SELECT ${REF}, t.head IS NOT NULL AS stored, t.parents, t.generation, t.time, t.external_id,
+        t.inline, t.body
+      FROM (SELECT r.name, r.id, r.seq, r.max_step, r.incarnation, r.log_hash, c.id AS head,
+          encode(c.parents, 'hex') AS parents, c.generation, c.time, c.external_id, c.inline, c.body
+        FROM ${s}.refs AS r
+        LEFT JOIN ${s}.commits AS c ON c.workflow_id = $1 AND c.id = r.id
+        WHERE r.workflow_id = $1 AND r.name = $2) AS t`,
     // From the newest entry back: a row of reflog, or columns of the commit that the entry moved to.
     reflog: `WITH RECURSIVE head AS (
         SELECT t.seq, t.id AS new, t.log_hash AS hash FROM ${s}.refs AS t

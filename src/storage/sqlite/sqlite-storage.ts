@@ -3,6 +3,7 @@ import { OBJECT_ID_HEX_LENGTH, type ObjectId } from "../../core/ids.js";
 import {
   type CommitRecord,
   type GraphNode,
+  type Head,
   hasMoved,
   type PackedGraph,
   type RefPattern,
@@ -104,6 +105,16 @@ export class SqliteStorage implements Storage {
       const end = Buffer.concat([Buffer.from(pattern.prefix), Buffer.from([0xff])]);
       const rows = statements.refsFrom.all(wf, pattern.prefix, end).map(refOf);
       return pattern.deleted === true ? rows : rows.filter((row) => row.id !== null);
+    });
+  }
+
+  readHead(w: string, ref: string): Promise<Head | undefined> {
+    return this.#read(w, (statements, wf) => {
+      const columns = wf === undefined ? undefined : statements.ref.get(wf, ref);
+      if (wf === undefined || columns === undefined) return undefined;
+      const row = refOf(columns);
+      const commit = row.id === null ? undefined : statements.commitRow.get(wf, rawId(row.id));
+      return { row, commit: commit && commitOf(commit) };
     });
   }
 

@@ -5,17 +5,36 @@ import {
   ANY,
   at,
   begin,
+  blob,
   chain,
   commit,
   move,
   mustMove,
   refRow,
+  sameCommit,
   sendOne,
 } from "../fixtures.js";
 
 const REF = "refs/heads/agents/a/try";
 
 export const refCases: readonly ConformanceCase[] = [
+  {
+    name: "a ref is read together with the commit that it points to",
+    async run({ storage }) {
+      await begin(storage, "w", "other");
+      assert.equal(await storage.readHead("w", REF), undefined);
+      const inline = [blob("in the row")];
+      const line = chain(2);
+      const last = { ...commit({ parents: line.slice(1), externalId: "x-1" }), inline };
+      const row = await mustMove(storage, move(REF, ABSENT, [...line, last]));
+      const head = await storage.readHead("w", REF);
+      assert.deepEqual(head?.row, row);
+      sameCommit(head?.commit, last);
+      assert.equal(await storage.readHead("other", REF), undefined);
+      const gone = await mustMove(storage, move(REF, at(last), []));
+      assert.deepEqual(await storage.readHead("w", REF), { row: gone, commit: undefined });
+    },
+  },
   {
     name: "a deleted ref keeps its row, is not listed, and counts as absent",
     async run({ storage }) {
