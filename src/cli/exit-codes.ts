@@ -40,6 +40,7 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   MERGE_NOT_FOUND: EXIT.notFound,
   UNRELATED_HISTORIES: EXIT.conflict,
   OPEN_INTENTS: EXIT.conflict,
+  STEP_NOT_FOUND: EXIT.notFound,
   STEP_MISMATCH: EXIT.conflict,
   STEP_FENCED: EXIT.conflict,
   STEP_IN_DOUBT: EXIT.conflict,

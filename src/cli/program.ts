@@ -3,6 +3,7 @@ import { VERSION } from "../core/version.js";
 import { command, count, type MakeAction, type Run } from "./command.js";
 import { addMergeCommands } from "./merge-commands.js";
 import { type GlobalOptions, Session } from "./session.js";
+import { addStepCommands } from "./step-commands.js";
 
 /** The command line, and what to call when it is over. */
 export function createProgram(): { program: Command; finish: () => Promise<void> } {
@@ -138,6 +139,9 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
 
   program.commandsGroup("Merging:");
   addMergeCommands(program, action);
+
+  program.commandsGroup("Steps:");
+  addStepCommands(program, action);
 
   program.commandsGroup(STORE);
   command(program, "migrate", "bring the schema of a store on a server up to date")

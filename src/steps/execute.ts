@@ -85,6 +85,8 @@ export interface JournalEntry {
   readonly record: StepRecord;
   /** Of a step that has one. */
   readonly number?: number | undefined;
+  /** Who says so; default the branch's author. */
+  readonly author?: string | undefined;
   /** Whether it goes out with an idempotency key. */
   readonly keyed: boolean;
   readonly operations?: readonly StateOperation[] | undefined;

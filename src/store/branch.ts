@@ -2,7 +2,7 @@ import { AgstateError, isAgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
 import { parsePointer } from "../core/json-pointer.js";
-import { isOneLine, quoteForMessage } from "../core/names.js";
+import { checkIdentity, isOneLine, quoteForMessage } from "../core/names.js";
 import type { Policies, Strategy } from "../merge/policy.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 import { decodeAt, decodeValue } from "../objects/decode.js";
@@ -197,14 +197,16 @@ export class Branch {
   async sealStep(
     number: number,
     outcome: { readonly output?: unknown } | { readonly error: StepFailure },
+    options: { readonly author?: string } = {},
   ): Promise<void> {
     const { stateMaxBytes } = this.repository.context.limits;
-    if ("error" in outcome) return sealStep(this.repository, this, number, outcome);
+    const author = checkIdentity("author", options.author ?? this.author);
+    if ("error" in outcome) return sealStep(this.repository, this, number, outcome, author);
     const output =
       outcome.output === undefined
         ? undefined
         : normalize(outcome.output, { maxBytes: stateMaxBytes, what: "step output" });
-    return sealStep(this.repository, this, number, { output });
+    return sealStep(this.repository, this, number, { output }, author);
   }
 
   /** Reads, from the branch's head alone, the number of the next step and which are begun and not sealed. */
@@ -231,7 +233,7 @@ export class Branch {
       const prepared: PreparedCommit[] = [];
       let head = this.headCommit;
       let minStep = this.row.maxStep + 1;
-      for (const { step, operations, message, trace } of entries) {
+      for (const { step, operations, message, trace, author = this.author } of entries) {
         const sink = new ObjectSink();
         const { envelope, policy } = head.root;
         const state =
@@ -242,7 +244,7 @@ export class Branch {
           sink,
           parents: [head],
           root: { state, envelope, policy },
-          author: this.author,
+          author,
           minStep,
           options: { step, message, ...(trace === undefined ? {} : { trace }) },
         });
@@ -259,7 +261,7 @@ export class Branch {
         target: last.record.id,
         commits: prepared.map((each) => each.record),
         maxStep: Math.max(...prepared.map((each) => each.maxStep)),
-        note: { actor: this.author, reason: reasonOf(reason) },
+        note: { actor: last.loaded.committer, reason: reasonOf(reason) },
       };
       const objects = prepared.flatMap((each) => each.objects);
       const [answer] = await repository.refs.apply({

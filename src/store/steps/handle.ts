@@ -10,6 +10,8 @@ export interface StepAppend {
   /** Edits of the state that land with it; of the entries of one move only the first to edit may. */
   readonly operations?: readonly StateOperation[] | undefined;
   readonly message: string;
+  /** Default: the handle's author. */
+  readonly author?: string | undefined;
   readonly trace?: string | undefined;
 }
 

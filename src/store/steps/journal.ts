@@ -100,6 +100,7 @@ export class BranchJournal implements Journal {
     keyed,
     operations,
     trace,
+    author,
   }: JournalEntry): StepAppend {
     return {
       step: {
@@ -112,6 +113,7 @@ export class BranchJournal implements Journal {
       operations,
       message: `${record.name}: ${status}`,
       trace,
+      author,
     };
   }
 

@@ -93,6 +93,7 @@ export async function sealStep(
   branch: StepBranch,
   number: number,
   outcome: { readonly output: JsonValue | undefined } | { readonly error: StepFailure },
+  author: string,
 ): Promise<void> {
   const { inFlight } = await branch.refresh();
   if (!inFlight.includes(number)) {
@@ -113,6 +114,7 @@ export async function sealStep(
       action: commit.step.action,
       status: "error" in outcome ? "failed" : "completed",
       number,
+      author,
       keyed: commit.step.key !== undefined,
       record: {
         ...begun,
