@@ -65,10 +65,10 @@ describe("agstate about steps", () => {
   it("shows one, and says so when there is none", () => {
     const shown = box.ok(["step", "show", "1", "booker/try-1"]);
     expect(shown).toMatch(/^step {5}1 {2}find flights$/m);
-    expect(shown).toMatch(/^input {4} \{"to":"OSL"\}$/m);
-    expect(shown).toMatch(/^output {3} \["SK 1"\]$/m);
+    expect(shown).toMatch(/^input {4}\{"to":"OSL"\}$/m);
+    expect(shown).toMatch(/^output {3}\["SK 1"\]$/m);
     expect(box.ok(["step", "show", "3", "booker/try-1"])).toMatch(
-      /^error {4} RangeError: no paper$/m,
+      /^error {4}RangeError: no paper$/m,
     );
     expect(box.run(["step", "show", "9", "booker/try-1"])).toMatchObject({ status: 3, stdout: "" });
     expect(box.run(["step", "show", "x", "booker/try-1"])).toMatchObject({ status: 2, stdout: "" });
