@@ -14,7 +14,7 @@ export interface Limits {
   readonly stateMaxBytes: number;
   /** Longest commit message, in bytes of UTF-8. */
   readonly messageMaxBytes: number;
-  /** Size of the cache of decoded objects, in bytes. */
+  /** Size of the cache of decoded objects, in bytes: most of what a process that only writes holds. */
   readonly cacheMaxBytes: number;
   /** How long a write waits for other processes on the same store, and for a server that is away, in milliseconds. */
   readonly busyTimeoutMs: number;
@@ -38,7 +38,7 @@ export interface Limits {
 export const DEFAULT_LIMITS: Limits = {
   stateMaxBytes: 512 * 1024 * 1024,
   messageMaxBytes: 1024 * 1024,
-  cacheMaxBytes: 64 * 1024 * 1024,
+  cacheMaxBytes: 24 * 1024 * 1024,
   busyTimeoutMs: 30_000,
   graceMs: 14 * 24 * 60 * 60 * 1000,
   poolMax: 8,

@@ -89,12 +89,14 @@ describe("notifications", () => {
     );
     await client.query(`LISTEN ${channel}`);
     let sentinels = 0;
+    const transactions = `SELECT count(DISTINCT c.xmin::text) AS n FROM {s}.commits AS c
+      JOIN {s}.workflows AS w USING (workflow_id) WHERE w.id = 'w'`;
     /** What was heard of the commits that some work made, and of how many transactions they were. */
     const hearing = async (work: () => Promise<unknown>) => {
       heard.length = 0;
-      const [{ n: before }] = await ask("SELECT count(DISTINCT xmin::text) AS n FROM {s}.commits");
+      const [{ n: before }] = await ask(transactions);
       await work();
-      const [{ n: after }] = await ask("SELECT count(DISTINCT xmin::text) AS n FROM {s}.commits");
+      const [{ n: after }] = await ask(transactions);
       const sentinel = `sentinel ${sentinels++}`;
       await ask("SELECT pg_notify($1, $2)", [channel, sentinel]);
       await until("the sentinel is heard", async () => heard.includes(sentinel));
