@@ -14,6 +14,7 @@ import { ObjectSink } from "./objects/sink.js";
 import { CANONICAL_REF, GENESIS_REF } from "./refs/names.js";
 import { movedRow, type RefUpdate, workflowNotFound } from "./refs/ref-store.js";
 import type { BackendOptions, Storage, StoreDescription, WorkflowRecord } from "./storage/port.js";
+import type { RoleNames } from "./storage/postgres/roles.js";
 import { checkDeclaration } from "./store/declaration.js";
 import { encodePolicies } from "./store/merge/policies.js";
 import { createStoreContext, Repository, type StoreContext } from "./store/repository.js";
@@ -117,6 +118,14 @@ export interface MigrationReport {
   readonly pending: readonly string[];
 }
 
+export interface MigrateStoreOptions {
+  /** Changes nothing. */
+  readonly dryRun?: boolean;
+  readonly region?: string;
+  /** Also makes the roles of least privilege on a PostgreSQL server, by default names where none is given. */
+  readonly roles?: boolean | Partial<RoleNames>;
+}
+
 /**
  * Brings a store's schema up to date, or tells what is to be done.
  *
@@ -127,16 +136,34 @@ export interface MigrationReport {
  */
 export async function migrateStore(
   url: string,
-  options: { readonly dryRun?: boolean; readonly region?: string } = {},
+  options: MigrateStoreOptions = {},
 ): Promise<MigrationReport> {
+  const { dryRun = false, region, roles } = options;
   if (/^postgres(?:ql)?:/.test(url)) {
     const { migratePostgres } = await import("./storage/postgres/open.js");
+    const { checkRoleNames, DEFAULT_ROLES } = await import("./storage/postgres/roles.js");
     const { busyTimeoutMs, graceMs } = resolveLimits();
     const backend = { digest: digestText, now: Date.now, randomHex };
-    const { region } = options;
     const target = { ...backend, url, busyTimeoutMs, graceMs, region };
-    return { backend: "postgres", ...(await migratePostgres(target, options.dryRun ?? false)) };
+    const setup = {
+      ...(roles && {
+        roles: checkRoleNames({ ...DEFAULT_ROLES, ...(roles === true ? {} : roles) }),
+      }),
+    };
+    if (dryRun && Object.keys(setup).length > 0)
+      throw new AgstateError(
+        "INVALID_ARGUMENT",
+        "a dry run gives no rights; leave out either dryRun or roles",
+        {},
+      );
+    return { backend: "postgres", ...(await migratePostgres(target, dryRun, setup)) };
   }
+  if (roles)
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      "only a store on a PostgreSQL server has roles; name one by --store postgres://...",
+      {},
+    );
   const store = await openStore(url, { create: false });
   const { backend, location } = await store.describe();
   await store.close();

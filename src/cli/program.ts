@@ -147,6 +147,12 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   command(program, "migrate", "bring the schema of a store on a server up to date")
     .option("--status", "show the migrations that it had and lacks; change nothing")
     .option("--dry-run", "show what would be done; change nothing")
+    .addOption(
+      new Option(
+        "--roles [names]",
+        "also make roles of least privilege, named writer,reader,maintainer (default: agstate_writer,...)",
+      ).conflicts(["status", "dryRun"]),
+    )
     .action(action(() => import("./commands/migrate.js")));
 
   command(program, "doctor", "check what the store stands on, and say what to do").action(

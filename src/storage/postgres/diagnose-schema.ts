@@ -13,8 +13,11 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
   reflog: ["INSERT"],
 };
 
-/** Functions that reading needs; all others write. */
-const READING = ["read_graph", "reflog_entry", "reflog_hash"];
+/** Functions that only collection calls. */
+const COLLECTING = ["condemn", "sweep"];
+
+/** Functions that the ones that write call: with their own rights where they have an owner's. */
+const INNER = ["notify_watchers"];
 
 /** Tables with fewer dead rows than this are not worth a word. */
 const DEAD_MIN = 50_000;
@@ -98,17 +101,18 @@ function versionOf(status: Awaited<ReturnType<typeof readStatus>>, schema: strin
 }
 
 async function rightsOf(run: Run, schema: string, role: string): Promise<Finding> {
-  const tables = await run<{ name: string; select: boolean; insert: boolean; update: boolean }>(
+  const tables = await run<TableRights>(
     `SELECT c.relname AS name, has_table_privilege(c.oid, 'SELECT') AS select,
         has_table_privilege(c.oid, 'INSERT') AS insert,
-        has_any_column_privilege(c.oid, 'UPDATE') AS update
+        has_any_column_privilege(c.oid, 'UPDATE') AS update,
+        pg_has_role(c.relowner, 'USAGE') AS owner
       FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
       WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') ORDER BY c.relname`,
     [schema],
   );
-  const functions = await run<{ name: string; execute: boolean; definer: boolean }>(
+  const functions = await run<FunctionRights>(
     `SELECT p.proname AS name, bool_and(has_function_privilege(p.oid, 'EXECUTE')) AS execute,
-        bool_and(p.prosecdef) AS definer
+        bool_and(p.prosecdef) AS definer, bool_or(p.provolatile = 'v') AS writes
       FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
       WHERE n.nspname = $1 GROUP BY p.proname ORDER BY p.proname`,
     [schema],
@@ -123,24 +127,57 @@ async function rightsOf(run: Run, schema: string, role: string): Promise<Finding
     if (needed.includes("INSERT") && !insert) forWriting.push(`INSERT on ${name}`);
     if (needed.includes("UPDATE") && !update) forWriting.push(`UPDATE on ${name}`);
   }
-  for (const { name, execute } of functions) {
-    if (!execute)
-      (READING.includes(name) ? forReading : forWriting).push(`EXECUTE on function ${name}`);
+  for (const { name, execute, writes } of functions) {
+    if (execute || COLLECTING.includes(name) || (asOwner && INNER.includes(name))) continue;
+    (writes ? forWriting : forReading).push(`EXECUTE on function ${name}`);
   }
   if (forReading.length > 0)
     return wrong(
       "rights",
       "STORE_READONLY",
       `Role ${role} lacks what reading needs: ${forReading.join(", ")}.`,
-      "An owner of the schema GRANTs these to the role.",
+      "An owner of the schema GRANTs these to the role, or makes it a member of a role of agstate migrate --roles.",
     );
+  const owner = tables.every((table) => table.owner);
+  if (asOwner && owner)
+    return good("rights", `Role ${role} is a maintainer: it may read, write, collect and migrate.`);
+  if (asOwner && forWriting.length > 0)
+    return good("rights", `Role ${role} is a reader: it may read, and not write.`);
   if (forWriting.length > 0)
     return warning(
       "rights",
       `Role ${role} can read, and lacks what writing needs: ${forWriting.join(", ")}.`,
       "If it is to write, an owner of the schema GRANTs these to the role.",
     );
-  return good("rights", `Role ${role} may read and write.`);
+  const beyond = tables.filter(({ name, insert, update }) => name in WRITES && (insert || update));
+  if (asOwner && beyond.length > 0)
+    return warning(
+      "rights",
+      `Role ${role} may read and write, and may change ${beyond.map(({ name }) => name).join(", ")} past the functions that write.`,
+      `A writer needs no right on these tables but SELECT: REVOKE the others.`,
+    );
+  return good(
+    "rights",
+    asOwner
+      ? `Role ${role} is a writer: it may read and write, and neither delete nor rewrite history.`
+      : `Role ${role} may read and write.`,
+  );
+}
+
+interface TableRights extends Record<string, unknown> {
+  readonly name: string;
+  readonly select: boolean;
+  readonly insert: boolean;
+  readonly update: boolean;
+  /** Whether it has the rights of the table's owner. */
+  readonly owner: boolean;
+}
+
+interface FunctionRights extends Record<string, unknown> {
+  readonly name: string;
+  readonly execute: boolean;
+  readonly definer: boolean;
+  readonly writes: boolean;
 }
 
 async function deadRowsOf(run: Run, schema: string): Promise<Finding> {

@@ -1,11 +1,13 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { MigrationError, Umzug } from "umzug";
 import { AgstateError } from "../../core/errors.js";
 import type { BackendOptions } from "../port.js";
 import type { Connection, Run } from "./connection.js";
 import { MIGRATIONS } from "./files.js";
 import { explainRefusal } from "./refusal.js";
+import { grantRoles, type RoleNames, rolesOf } from "./roles.js";
 import { quoteIdentifier, SCHEMA_VERSION } from "./schema.js";
+import { readScript } from "./script.js";
 
 /** Of the advisory lock under which schemas are made: "agstate" in bytes, kept below 2^63. */
 const LOCK = "27416938473579621";
@@ -13,11 +15,17 @@ const LOCK = "27416938473579621";
 /** A migration may go through all rows of a large store. */
 const LIMITS = { statementMs: 600_000, idleMs: 60_000 } as const;
 
+/** What is made of a schema beyond its tables and functions. */
+export interface Setup {
+  readonly roles?: RoleNames;
+}
+
 /**
  * Brings a schema up to date and gives a new store its identity, in one
  * transaction; of several processes one does the work and the others wait.
  *
- * The lock is the transaction's, so that it goes with a process that dies, behind a pooler too.
+ * The lock is the transaction's, so that it goes with a process that dies, behind a pooler too. What
+ * was set up on the tables and functions there were is set up on new ones as well.
  *
  * @throws AgstateError `STORE_TOO_NEW`, `STORE_READONLY` where a right is missing, `STORE_MISMATCH`
  *   where the schema holds tables of somebody else, `STORE_BUSY` where another process takes too long
@@ -27,6 +35,7 @@ export async function migrate(
   schema: string,
   options: BackendOptions,
   region: string | null,
+  setup: Setup = {},
 ): Promise<void> {
   try {
     await connection.transaction(LIMITS, async (run) => {
@@ -42,6 +51,8 @@ export async function migrate(
       checkVersion(done, schema);
       await runMigrations(run, schema, done);
       await fillMeta(run, options, region);
+      const roles = setup.roles ?? (await rolesOf(run, schema));
+      if (roles !== null) await grantRoles(run, schema, roles);
     });
   } catch (error) {
     throw await explainRefusal(connection, schema, error);
@@ -96,7 +107,7 @@ async function runMigrations(run: Run, schema: string, done: readonly string[]):
     migrations: migrationFiles().map((name) => ({
       name,
       up: async () => {
-        await run(migrationText(name, schema));
+        await run(readScript(name, { schema }));
       },
     })),
     storage: {
@@ -115,12 +126,6 @@ async function runMigrations(run: Run, schema: string, done: readonly string[]):
     // What the server said, without what Umzug puts around it.
     throw error instanceof MigrationError ? error.cause : error;
   }
-}
-
-/** A migration as the server takes it: `:"schema"` is psql's way to write a variable as a name. */
-function migrationText(name: string, schema: string): string {
-  const text = readFileSync(new URL(name, MIGRATIONS), "utf8");
-  return text.replaceAll(':"schema"', () => quoteIdentifier(schema));
 }
 
 async function fillMeta(run: Run, options: BackendOptions, region: string | null): Promise<void> {

@@ -4,7 +4,13 @@ import { closedGuard } from "../decorators/closed-guard.js";
 import type { BackendOptions, Storage } from "../port.js";
 import { Connection } from "./connection.js";
 import { GroupWriter } from "./group-writer.js";
-import { checkVersion, type MigrationStatus, migrate, migrationStatus } from "./migrate.js";
+import {
+  checkVersion,
+  type MigrationStatus,
+  migrate,
+  migrationStatus,
+  type Setup,
+} from "./migrate.js";
 import { PostgresStorage } from "./postgres-storage.js";
 import { queries } from "./queries.js";
 import { quoteIdentifier } from "./schema.js";
@@ -60,13 +66,14 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
 export async function migratePostgres(
   options: Omit<PostgresOptions, "create">,
   dryRun: boolean,
+  setup: Setup = {},
 ): Promise<MigrationStatus & { readonly location: string }> {
   const { target, connection } = connect(options);
   try {
     const before = await migrationStatus(connection, target.schema);
     checkVersion(before.applied, target.schema);
-    if (!dryRun && before.pending.length > 0) {
-      await migrate(connection, target.schema, options, options.region ?? null);
+    if (!dryRun && (before.pending.length > 0 || Object.keys(setup).length > 0)) {
+      await migrate(connection, target.schema, options, options.region ?? null, setup);
     }
     return { ...before, location: connection.location };
   } finally {

@@ -26,6 +26,7 @@ import { knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
 import type { Connection } from "./connection.js";
 import type { GroupWriter } from "./group-writer.js";
 import type { Queries } from "./queries.js";
+import { explainCollectRefusal } from "./refusal.js";
 import {
   type BelowColumns,
   belowOf,
@@ -220,15 +221,14 @@ export class PostgresStorage implements Storage {
   }
 
   async condemn(w: string, ids: readonly ObjectId[], before: number, by: number): Promise<void> {
-    for (const page of pages(ids)) await this.rows("condemn", w, rawIds(page), before, by);
+    for (const page of pages(ids)) {
+      await this.collecting(this.rows("condemn", w, rawIds(page), before, by));
+    }
   }
 
   async sweep(w: string, ids: readonly ObjectId[], by: number): Promise<Swept> {
-    const [row] = await this.rows<{ removed: string; spared: string | null }>(
-      "sweep",
-      w,
-      rawIds(ids),
-      by,
+    const [row] = await this.collecting(
+      this.rows<{ removed: string; spared: string | null }>("sweep", w, rawIds(ids), by),
     );
     return { removed: Number(row?.removed ?? 0), spared: splitIds(row?.spared ?? "") };
   }
@@ -290,6 +290,12 @@ export class PostgresStorage implements Storage {
     await this.parts.writer.drain();
     await this.parts.watching.close();
     await this.parts.connection.close();
+  }
+
+  private collecting<T>(call: Promise<T>): Promise<T> {
+    return call.catch(async (error: unknown) => {
+      throw await explainCollectRefusal(this.parts.connection, error);
+    });
   }
 
   /** Runs a statement whose first parameter is the workflow's key. */

@@ -59,3 +59,22 @@ export async function explainRefusal(
     { cause: error.cause },
   );
 }
+
+/** Says what is missing where the server refused to collect, and who may; other errors stay as they are. */
+export async function explainCollectRefusal(
+  connection: Connection,
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof AgstateError) || codeOf(error.cause) !== "42501") return error;
+  const { location } = connection;
+  const [row] = await connection.query<{ role: string }>("SELECT current_user AS role");
+  const { message } = error.cause as Error;
+  const [, kind, name] = /^permission denied for (function|table) (.+)$/.exec(message) ?? [];
+  const missing = kind === "function" ? `EXECUTE on function ${name}` : "rights on the tables";
+  return new AgstateError(
+    "STORE_READONLY",
+    `store ${location}: role ${row?.role} lacks ${missing}, which removing what nothing refers to needs (${message}); run agstate gc as a member of the store's maintainer role, which agstate migrate --roles makes, or as the owner of its tables`,
+    { location, role: row?.role, missing, code: "42501" },
+    { cause: error.cause },
+  );
+}
