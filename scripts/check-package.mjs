@@ -36,6 +36,7 @@ try {
       typeof entry === "string" ? [entry] : Object.values(entry),
     ),
     ...["LICENSE", "README.md", "CHANGELOG.md"],
+    ...["roles/roles.sql", "distributed/citus.sql"].map((name) => `migrations/postgres/${name}`),
   ].map((path) => path.replace(/^\.\//, ""));
   const missing = wanted.filter((path) => !paths.includes(path));
   if (!paths.some((path) => /^migrations\/sqlite\/.+\.sql$/.test(path)))

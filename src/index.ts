@@ -78,6 +78,7 @@ export type {
 export type { Move, Moves, Positions, WatchOptions } from "./store/watch.js";
 export type { BranchOptions, RefChangeOptions, Workflow } from "./store/workflow.js";
 export {
+  type MigrateStoreOptions,
   type MigrationReport,
   migrateStore,
   type OpenStoreOptions,

@@ -34,6 +34,8 @@ export interface OpenStoreOptions {
   readonly resolvers?: CustomResolvers;
   /** Take part in every step of the store's workflows, in this order. */
   readonly stepHooks?: readonly StepHooks[];
+  /** The tables of a PostgreSQL store are distributed by workflow (`?distributed=true` says the same); default false. */
+  readonly distributed?: boolean;
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;
 }
@@ -71,6 +73,9 @@ async function openBackend(
   const backend: BackendOptions = { digest: digestText, now: Date.now, randomHex };
   const colon = url.indexOf(":");
   const region = options.region === undefined ? {} : { region: options.region };
+  if (options.distributed && !/^postgres(?:ql)?:/.test(url)) {
+    throw onlyOnServer(url, "can be distributed");
+  }
   switch (url.slice(0, colon + 1)) {
     case "memory:": {
       const { createMemoryStorage } = await import("./storage/memory/memory-storage.js");
@@ -98,6 +103,7 @@ async function openBackend(
         create: options.create ?? true,
         busyTimeoutMs: limits.busyTimeoutMs,
         graceMs: limits.graceMs,
+        distributed: options.distributed,
         poolMax: limits.poolMax,
         statementTimeoutMs: limits.statementTimeoutMs,
       });
@@ -124,6 +130,17 @@ export interface MigrateStoreOptions {
   readonly region?: string;
   /** Also makes the roles of least privilege on a PostgreSQL server, by default names where none is given. */
   readonly roles?: boolean | Partial<RoleNames>;
+  /** Also distributes the tables of a PostgreSQL store over the workers of Citus. */
+  readonly distributed?: boolean;
+}
+
+function onlyOnServer(url: string, what: string): AgstateError {
+  const scheme = url.slice(0, url.indexOf(":") + 1);
+  return new AgstateError(
+    "INVALID_ARGUMENT",
+    `only a store on a PostgreSQL server ${what}, not one of ${scheme}; name one by postgres://...`,
+    { scheme },
+  );
 }
 
 /**
@@ -138,7 +155,7 @@ export async function migrateStore(
   url: string,
   options: MigrateStoreOptions = {},
 ): Promise<MigrationReport> {
-  const { dryRun = false, region, roles } = options;
+  const { dryRun = false, region, roles, distributed = false } = options;
   if (/^postgres(?:ql)?:/.test(url)) {
     const { migratePostgres } = await import("./storage/postgres/open.js");
     const { checkRoleNames, DEFAULT_ROLES } = await import("./storage/postgres/roles.js");
@@ -149,21 +166,18 @@ export async function migrateStore(
       ...(roles && {
         roles: checkRoleNames({ ...DEFAULT_ROLES, ...(roles === true ? {} : roles) }),
       }),
+      ...(distributed && { distributed }),
     };
     if (dryRun && Object.keys(setup).length > 0)
       throw new AgstateError(
         "INVALID_ARGUMENT",
-        "a dry run gives no rights; leave out either dryRun or roles",
+        "a dry run neither gives rights nor distributes; leave out either dryRun or roles and distributed",
         {},
       );
     return { backend: "postgres", ...(await migratePostgres(target, dryRun, setup)) };
   }
-  if (roles)
-    throw new AgstateError(
-      "INVALID_ARGUMENT",
-      "only a store on a PostgreSQL server has roles; name one by --store postgres://...",
-      {},
-    );
+  if (roles) throw onlyOnServer(url, "has roles");
+  if (distributed) throw onlyOnServer(url, "can be distributed");
   const store = await openStore(url, { create: false });
   const { backend, location } = await store.describe();
   await store.close();

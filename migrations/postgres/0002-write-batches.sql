@@ -81,7 +81,8 @@ DECLARE
   stored boolean;
   line text;
   new_hash bytea;
-  -- A move, a commit or an object, column by column.
+  -- A workflow, a move, a commit or an object, column by column.
+  v_name text; v_created bigint; v_class text; v_region text; v_retention text; v_isolation text;
   v_ref text; v_seq bigint; v_step bigint; v_incarnation bytea; v_previous bytea;
   v_log_time bigint; v_actor text; v_reason text; v_trace text;
   v_id bytea; v_generation bigint; v_time bigint; v_parents bytea; v_external text;
@@ -125,9 +126,11 @@ BEGIN
     batch_status := 0;
     i := array_position(w_batch, b);
     IF i IS NOT NULL THEN
+      v_name := w_id[i]; v_created := w_created[i]; v_class := w_class[i]; v_region := w_region[i];
+      v_retention := w_retention[i]; v_isolation := w_isolation[i];
       INSERT INTO :"schema".workflows (workflow_id, created_at, id, classification, storage_region,
           retention_policy, isolation)
-        SELECT wf, w_created[i], w_id[i], w_class[i], w_region[i], w_retention[i], w_isolation[i]
+        VALUES (wf, v_created, v_name, v_class, v_region, v_retention, v_isolation)
         ON CONFLICT DO NOTHING;
       GET DIAGNOSTICS n_rows = ROW_COUNT;
       batch_status := CASE n_rows WHEN 0 THEN 2 ELSE 1 END;

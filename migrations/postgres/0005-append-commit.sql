@@ -12,7 +12,7 @@ CREATE FUNCTION append_commit(
 DECLARE
   r record;
   new_hash bytea;
-  v_type smallint; v_encoding smallint;
+  v_type smallint; v_encoding smallint; v_id bytea; v_body bytea;
   at int := 1;
 BEGIN
   SELECT t.id, t.seq, t.max_step, t.incarnation, t.log_hash INTO r
@@ -35,10 +35,12 @@ BEGIN
       max_step = greatest(r.max_step, m_max_step), log_hash = new_hash
     WHERE t.workflow_id = p_workflow AND t.name = m_ref;
   FOR i IN 1 .. cardinality(o_type) LOOP
+    -- Scalars, as in write_batches: where the tables are distributed, no value is an array's element.
     v_type := o_type[i]; v_encoding := o_encoding[i];
+    v_id := substring(o_id FROM 32 * i - 31 FOR 32);
+    v_body := substring(p_bodies FROM at FOR o_body[i]);
     INSERT INTO :"schema".objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
-      VALUES (p_workflow, p_now, v_type, 0, v_encoding, substring(o_id FROM 32 * i - 31 FOR 32),
-        substring(p_bodies FROM at FOR o_body[i]))
+      VALUES (p_workflow, p_now, v_type, 0, v_encoding, v_id, v_body)
       ON CONFLICT (workflow_id, id) DO UPDATE SET type = excluded.type, kind = 0,
         encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
       WHERE CASE WHEN t.kind = 0 AND t.type = excluded.type AND t.encoding = excluded.encoding

@@ -153,6 +153,12 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
         "also make roles of least privilege, named writer,reader,maintainer (default: agstate_writer,...)",
       ).conflicts(["status", "dryRun"]),
     )
+    .addOption(
+      new Option(
+        "--distributed",
+        "also distribute the tables by workflow over the workers of Citus",
+      ).conflicts(["status", "dryRun"]),
+    )
     .action(action(() => import("./commands/migrate.js")));
 
   command(program, "doctor", "check what the store stands on, and say what to do").action(

@@ -9,6 +9,7 @@ interface Options {
   readonly status?: boolean;
   readonly dryRun?: boolean;
   readonly roles?: true | string;
+  readonly distributed?: boolean;
 }
 
 /** `agstate migrate`: brings the store's schema up to date; with `--status` or `--dry-run` it only tells. */
@@ -20,7 +21,9 @@ export async function run(
   const { out } = session;
   const dryRun = options.status === true || options.dryRun === true;
   const roles = typeof options.roles === "string" ? namesOf(options.roles) : options.roles;
-  const report = await migrateStore(session.storeUrl(), { dryRun, ...(roles && { roles }) });
+  const { distributed = false } = options;
+  const setup = { ...(roles && { roles }), distributed };
+  const report = await migrateStore(session.storeUrl(), { dryRun, ...setup });
   if (out.json) return void (await out.value({ ...report, dryRun }));
   const place = escapeLine(report.location);
   const { applied, pending } = report;

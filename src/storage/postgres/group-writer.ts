@@ -39,6 +39,8 @@ export interface WriteContext {
   readonly schema: string;
   /** Rows seen less than half of this ago are not freshened. */
   readonly graceMs: number;
+  /** Every call is for one workflow, by functions that run whole where the workflow is. */
+  readonly distributed: boolean;
 }
 
 /**
@@ -152,7 +154,7 @@ export class GroupWriter {
     const batches = group.map(({ batch }) => batch);
     let answers: WriteAnswer[];
     try {
-      answers = batches.every(isAppend) ? await this.append(batches) : await this.send(batches);
+      answers = this.goesQuickly(batches) ? await this.append(batches) : await this.send(batches);
     } catch (error) {
       // No member is at fault for a server that is away, and each alone would wait as long again.
       if (group.length === 1 || isAway((error as Error).cause)) {
@@ -166,6 +168,12 @@ export class GroupWriter {
     group.forEach((member, i) => {
       member.resolve(answers[i] as WriteAnswer);
     });
+  }
+
+  /** Whether batches go by the functions for appends; the one for several is not for distributed tables. */
+  private goesQuickly(batches: readonly WriteBatch[]): boolean {
+    if (!batches.every(isAppend)) return false;
+    return !this.context.distributed || (batches.length === 1 && batches.every(fitsAlone));
   }
 
   private async send(batches: readonly WriteBatch[]): Promise<WriteAnswer[]> {

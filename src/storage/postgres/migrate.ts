@@ -3,6 +3,7 @@ import { MigrationError, Umzug } from "umzug";
 import { AgstateError } from "../../core/errors.js";
 import type { BackendOptions } from "../port.js";
 import type { Connection, Run } from "./connection.js";
+import { distribute, isDistributed } from "./distribute.js";
 import { MIGRATIONS } from "./files.js";
 import { explainRefusal } from "./refusal.js";
 import { grantRoles, type RoleNames, rolesOf } from "./roles.js";
@@ -18,6 +19,8 @@ const LIMITS = { statementMs: 600_000, idleMs: 60_000 } as const;
 /** What is made of a schema beyond its tables and functions. */
 export interface Setup {
   readonly roles?: RoleNames;
+  /** Over the workers of Citus. */
+  readonly distributed?: boolean;
 }
 
 /**
@@ -51,6 +54,8 @@ export async function migrate(
       checkVersion(done, schema);
       await runMigrations(run, schema, done);
       await fillMeta(run, options, region);
+      if (setup.distributed === true || (await isDistributed(run, schema)))
+        await distribute(run, schema);
       const roles = setup.roles ?? (await rolesOf(run, schema));
       if (roles !== null) await grantRoles(run, schema, roles);
     });

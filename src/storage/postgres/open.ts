@@ -17,6 +17,7 @@ import { quoteIdentifier } from "./schema.js";
 import { parseTarget } from "./target.js";
 import { ServerWatching } from "./watch.js";
 import { WorkflowKeys } from "./workflow-keys.js";
+import { WorkflowWriters } from "./workflow-writers.js";
 
 export interface PostgresOptions extends BackendOptions {
   readonly url: string;
@@ -27,6 +28,8 @@ export interface PostgresOptions extends BackendOptions {
   readonly busyTimeoutMs: number;
   /** How long what nothing refers to is kept: rows not seen for half of it are freshened. */
   readonly graceMs: number;
+  /** The tables are distributed by workflow: each call is for one. */
+  readonly distributed?: boolean | undefined;
   readonly poolMax?: number;
   /** A statement is given up after this, in milliseconds. */
   readonly statementTimeoutMs?: number;
@@ -43,14 +46,18 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
     await prepare(connection, target.schema, options);
     const schema = quoteIdentifier(target.schema);
     const keys = new WorkflowKeys(options.digest);
-    const writer = new GroupWriter({ connection, keys, options, schema, graceMs: options.graceMs });
+    const distributed = target.distributed || options.distributed === true;
+    const { graceMs } = options;
+    const context = { connection, keys, options, schema, graceMs, distributed };
+    const writer = distributed ? new WorkflowWriters(context) : new GroupWriter(context);
     const watching = new ServerWatching({
       connection,
       queries: queries(schema),
       keys,
       schema,
       randomHex: options.randomHex,
-      poll: target.watch === "poll",
+      // What a worker of a distributed store notifies does not reach its coordinator.
+      poll: distributed || target.watch === "poll",
     });
     const parts = { connection, queries: queries(schema), keys, writer, watching };
     const storage = new PostgresStorage(parts);

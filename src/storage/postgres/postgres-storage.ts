@@ -24,7 +24,6 @@ import type {
 import { TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
 import type { Connection } from "./connection.js";
-import type { GroupWriter } from "./group-writer.js";
 import type { Queries } from "./queries.js";
 import { explainCollectRefusal } from "./refusal.js";
 import {
@@ -42,13 +41,14 @@ import {
 import { SCHEMA_VERSION } from "./schema.js";
 import type { ServerWatching } from "./watch.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
+import type { Writer } from "./workflow-writers.js";
 
 /** What {@link PostgresStorage} is made of. */
 export interface PostgresParts {
   readonly connection: Connection;
   readonly queries: Queries;
   readonly keys: WorkflowKeys;
-  readonly writer: GroupWriter;
+  readonly writer: Writer;
   readonly watching: ServerWatching;
 }
 

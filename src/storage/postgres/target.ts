@@ -21,6 +21,8 @@ export interface PostgresTarget {
   readonly statementTimeoutMs: number | undefined;
   /** Whether moves of refs are told of by LISTEN, where that works, or found by reading only. */
   readonly watch: "listen" | "poll";
+  /** Whether the tables are distributed by workflow. */
+  readonly distributed: boolean;
   /** The URL without password, for messages. */
   readonly shown: string;
 }
@@ -66,12 +68,29 @@ export function parseTarget(url: string): PostgresTarget {
     );
   }
   parsed.searchParams.delete("watch");
+  const distributed = parsed.searchParams.get("distributed") ?? "false";
+  if (distributed !== "true" && distributed !== "false") {
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      `distributed=${quoteForMessage(distributed)} in the store's URL is neither true nor false (the default)`,
+      { distributed },
+    );
+  }
+  parsed.searchParams.delete("distributed");
   const connectionString = parsed.toString();
   parsed.password = "";
   parsed.searchParams.delete("password");
   parsed.searchParams.set("schema", schema);
   const shown = parsed.toString();
-  return { connectionString, schema, poolMax, statementTimeoutMs, watch, shown };
+  return {
+    connectionString,
+    schema,
+    poolMax,
+    statementTimeoutMs,
+    watch,
+    distributed: distributed === "true",
+    shown,
+  };
 }
 
 /** Takes a parameter that is a number out of a URL. */

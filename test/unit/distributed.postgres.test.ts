@@ -1,0 +1,140 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { migrateStore, openStore } from "../../src/index.js";
+import { Connection } from "../../src/storage/postgres/connection.js";
+import { openPostgresStorage } from "../../src/storage/postgres/open.js";
+import { parseTarget } from "../../src/storage/postgres/target.js";
+import { WorkflowKeys } from "../../src/storage/postgres/workflow-keys.js";
+import { WorkflowWriters } from "../../src/storage/postgres/workflow-writers.js";
+import { ANY, at, begin, blob, commit, move, mustMove } from "../../src/testing/fixtures.js";
+import { digest, randomHex } from "../../src/testing/index.js";
+import { schemaOf, schemaPlace, withClient } from "../support/postgres.js";
+import { agstateError } from "../support/stores.js";
+
+const options = { digest, randomHex, now: Date.now, graceMs: 1000, busyTimeoutMs: 5000 };
+
+const execute = (sql: string, values: unknown[] = []) =>
+  withClient(async (client) => (await client.query(sql, values)).rows);
+
+/** Makes the function for several workflows fail, so that nobody calls it unnoticed. */
+async function withoutAppendCommits(url: string): Promise<void> {
+  const [row] = await execute(
+    "SELECT oid::regprocedure AS f FROM pg_proc WHERE pronamespace = $1::regnamespace AND proname = 'append_commits'",
+    [schemaOf(url)],
+  );
+  await execute(`DROP FUNCTION ${row.f}`);
+}
+
+describe("a store of distributed tables", () => {
+  for (const how of ["an option", "the URL"] as const) {
+    it(`writes groups of one workflow, by functions for one, when ${how} says so`, async () => {
+      const place = schemaPlace();
+      await migrateStore(place);
+      await withoutAppendCommits(place);
+      const byUrl = how === "the URL";
+      const url = byUrl ? `${place}&distributed=true` : place;
+      const storage = await openPostgresStorage({
+        ...options,
+        url,
+        create: false,
+        ...(byUrl ? {} : { distributed: true }),
+      });
+      onTestFinished(() => storage.close());
+      const all = ["v", "w", "x"];
+      await begin(storage, ...all);
+      await Promise.all(
+        all.flatMap((workflow) =>
+          Array.from({ length: 8 }, async (_, i) => {
+            const ref = `refs/heads/${i}`;
+            const first = commit();
+            await mustMove(storage, move(ref, ANY, [first]), { workflow });
+            const next = commit({ parents: [first] });
+            const objects = [blob(`${workflow} ${i}`)];
+            await mustMove(storage, move(ref, at(first), [next]), { workflow, objects });
+          }),
+        ),
+      );
+      for (const workflow of all)
+        expect(await storage.usage(workflow)).toMatchObject({ commits: 16, objects: 8 });
+    });
+  }
+
+  it("sends calls for one workflow each, and those of several at the same time", async () => {
+    const url = schemaPlace();
+    const storage = await openPostgresStorage({ ...options, url, create: true });
+    onTestFinished(() => storage.close());
+    await begin(storage, "v", "w");
+    const first = commit();
+    await mustMove(storage, move("refs/heads/0", ANY, [first]), { workflow: "v" });
+
+    const target = parseTarget(url);
+    const limits = { poolMax: 4, retryForMs: 20_000, statementTimeoutMs: 20_000 };
+    const connection = new Connection({ target, ...limits });
+    onTestFinished(() => connection.close());
+    const keys = new WorkflowKeys(digest);
+    const calls: string[][] = [];
+    const write = connection.write.bind(connection);
+    connection.write = (text, values) => {
+      expect(text).toContain(".write_batches(");
+      calls.push(values[10] as string[]);
+      return write(text, values);
+    };
+    const schema = schemaOf(url);
+    const writer = new WorkflowWriters({
+      ...{ connection, keys, options, schema },
+      graceMs: 1000,
+      distributed: true,
+    });
+    const put = (workflow: string, i: number) =>
+      writer.write({
+        ...{ workflow, objects: [], atomic: true },
+        moves: [move(`refs/heads/${i}`, ANY, [commit()])],
+      });
+    await withClient(async (client) => {
+      await client.query("BEGIN");
+      await client.query(`SELECT 1 FROM ${schema}.refs FOR UPDATE`);
+      const held = [0, 1, 2].map((i) => put("v", i));
+      // While these wait for the lock.
+      for (const { moves } of await Promise.all([3, 4, 5].map((i) => put("w", i))))
+        expect(moves).toMatchObject([{ outcome: "moved" }]);
+      await client.query("ROLLBACK");
+      for (const { moves } of await Promise.all(held))
+        expect(moves).toMatchObject([{ outcome: "moved" }]);
+    });
+    await writer.drain();
+    const groups = calls.map((group) => [...new Set(group)]).sort();
+    expect(groups).toEqual([[keys.of("v")], [keys.of("w")]].sort());
+    expect(calls.map(({ length }) => length)).toEqual([3, 3]);
+  });
+
+  it("is watched by reading", async () => {
+    const url = schemaPlace();
+    const store = await openStore(url, { distributed: true });
+    onTestFinished(() => store.close());
+    const workflow = await store.createWorkflow("w", { state: {} });
+    const moves = workflow.watch();
+    await moves.start();
+    const next = moves.next();
+    await workflow.branch({ agent: "a", branch: "b" });
+    expect((await next).value).toMatchObject({ ref: "refs/heads/agents/a/b" });
+    expect(await execute(`SELECT FROM ${schemaOf(url)}.watchers`)).toEqual([]);
+    await moves.return();
+  });
+
+  it("is refused where nothing can be distributed", async () => {
+    const url = schemaPlace();
+    await expect(migrateStore(url, { distributed: true })).rejects.toEqual(
+      agstateError("STORE_MISMATCH", { missing: "extension citus" }),
+    );
+    // All or nothing.
+    expect((await migrateStore(url, { dryRun: true })).applied).toEqual([]);
+    await expect(openStore("memory:", { distributed: true })).rejects.toEqual(
+      agstateError("INVALID_ARGUMENT"),
+    );
+    await expect(migrateStore("memory:", { distributed: true })).rejects.toEqual(
+      agstateError("INVALID_ARGUMENT"),
+    );
+    await expect(openStore(`${url}&distributed=maybe`)).rejects.toEqual(
+      agstateError("INVALID_ARGUMENT", { distributed: "maybe" }),
+    );
+  });
+});
