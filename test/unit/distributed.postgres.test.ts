@@ -15,46 +15,33 @@ const options = { digest, randomHex, now: Date.now, graceMs: 1000, busyTimeoutMs
 const execute = (sql: string, values: unknown[] = []) =>
   withClient(async (client) => (await client.query(sql, values)).rows);
 
-/** Makes the function for several workflows fail, so that nobody calls it unnoticed. */
-async function withoutAppendCommits(url: string): Promise<void> {
-  const [row] = await execute(
-    "SELECT oid::regprocedure AS f FROM pg_proc WHERE pronamespace = $1::regnamespace AND proname = 'append_commits'",
-    [schemaOf(url)],
-  );
-  await execute(`DROP FUNCTION ${row.f}`);
-}
-
 describe("a store of distributed tables", () => {
   for (const how of ["an option", "the URL"] as const) {
-    it(`writes groups of one workflow, by functions for one, when ${how} says so`, async () => {
+    it(`lets no workflow wait for another's group, when ${how} says so`, async () => {
       const place = schemaPlace();
       await migrateStore(place);
-      await withoutAppendCommits(place);
       const byUrl = how === "the URL";
       const url = byUrl ? `${place}&distributed=true` : place;
-      const storage = await openPostgresStorage({
-        ...options,
-        url,
-        create: false,
-        ...(byUrl ? {} : { distributed: true }),
-      });
+      const mode = byUrl ? {} : { distributed: true };
+      const storage = await openPostgresStorage({ ...options, ...mode, url, create: false });
       onTestFinished(() => storage.close());
-      const all = ["v", "w", "x"];
-      await begin(storage, ...all);
-      await Promise.all(
-        all.flatMap((workflow) =>
-          Array.from({ length: 8 }, async (_, i) => {
-            const ref = `refs/heads/${i}`;
-            const first = commit();
-            await mustMove(storage, move(ref, ANY, [first]), { workflow });
-            const next = commit({ parents: [first] });
-            const objects = [blob(`${workflow} ${i}`)];
-            await mustMove(storage, move(ref, at(first), [next]), { workflow, objects });
-          }),
-        ),
-      );
-      for (const workflow of all)
-        expect(await storage.usage(workflow)).toMatchObject({ commits: 16, objects: 8 });
+      await begin(storage, "v", "w");
+      const first = commit();
+      await mustMove(storage, move("refs/heads/a", ANY, [first]), { workflow: "v" });
+      const next = commit({ parents: [first] });
+      await withClient(async (client) => {
+        await client.query("BEGIN");
+        await client.query(`SELECT 1 FROM ${schemaOf(place)}.refs FOR UPDATE`);
+        const held = mustMove(storage, move("refs/heads/a", at(first), [next]), { workflow: "v" });
+        await mustMove(storage, move("refs/heads/a", ANY, [commit()]), {
+          workflow: "w",
+          objects: [blob("one")],
+        });
+        await client.query("ROLLBACK");
+        expect(await held).toMatchObject({ id: next.id });
+      });
+      expect(await storage.usage("v")).toMatchObject({ commits: 2 });
+      expect(await storage.usage("w")).toMatchObject({ commits: 1, objects: 1 });
     });
   }
 
@@ -71,11 +58,11 @@ describe("a store of distributed tables", () => {
     const connection = new Connection({ target, ...limits });
     onTestFinished(() => connection.close());
     const keys = new WorkflowKeys(digest);
-    const calls: string[][] = [];
+    const calls: { readonly by: string | undefined; readonly workflows: string[] }[] = [];
     const write = connection.write.bind(connection);
     connection.write = (text, values) => {
-      expect(text).toContain(".write_batches(");
-      calls.push(values[10] as string[]);
+      const by = /\.(\w+)\(/.exec(text)?.[1];
+      calls.push({ by, workflows: by === "write_batches" ? (values[10] as string[]) : [] });
       return write(text, values);
     };
     const schema = schemaOf(url);
@@ -84,11 +71,18 @@ describe("a store of distributed tables", () => {
       graceMs: 1000,
       distributed: true,
     });
+    const heads = [0, 1, 2, 3, 4, 5].map(() => commit());
     const put = (workflow: string, i: number) =>
       writer.write({
         ...{ workflow, objects: [], atomic: true },
-        moves: [move(`refs/heads/${i}`, ANY, [commit()])],
+        moves: [move(`refs/heads/${i}`, ANY, [heads[i] as (typeof heads)[number]])],
       });
+    const append = (i: number) => {
+      const head = heads[i] as (typeof heads)[number];
+      heads[i] = commit({ parents: [head] });
+      const moves = [move(`refs/heads/${i}`, at(head), [heads[i] as typeof head])];
+      return writer.write({ workflow: "w", objects: [], atomic: true, moves });
+    };
     await withClient(async (client) => {
       await client.query("BEGIN");
       await client.query(`SELECT 1 FROM ${schema}.refs FOR UPDATE`);
@@ -101,9 +95,17 @@ describe("a store of distributed tables", () => {
         expect(moves).toMatchObject([{ outcome: "moved" }]);
     });
     await writer.drain();
-    const groups = calls.map((group) => [...new Set(group)]).sort();
+    const groups = calls.map(({ workflows }) => [...new Set(workflows)]).sort();
     expect(groups).toEqual([[keys.of("v")], [keys.of("w")]].sort());
-    expect(calls.map(({ length }) => length)).toEqual([3, 3]);
+    expect(calls.map(({ workflows }) => workflows.length)).toEqual([3, 3]);
+
+    // Appends in a group, and one alone.
+    await Promise.all([3, 4, 5].map(append));
+    await append(3);
+    expect(calls.map(({ by }) => by)).toEqual([
+      ...["write_batches", "write_batches", "write_batches"],
+      "append_commit",
+    ]);
   });
 
   it("is watched by reading", async () => {
