@@ -338,6 +338,32 @@ describe("roles", () => {
     expect((await workflow.fsck()).problems).toEqual([]);
   });
 
+  it("are made by an owner who is no superuser, and may create roles", async () => {
+    const place = schemaPlace();
+    const mark = randomHex(6);
+    const owner = `o ${mark}`;
+    const roles = { writer: `w ${mark}`, reader: `r ${mark}`, maintainer: `m ${mark}` };
+    await execute(place, `CREATE ROLE "${owner}" LOGIN CREATEROLE PASSWORD 'secret'`);
+    await execute(place, `GRANT CREATE ON DATABASE postgres TO "${owner}"`);
+    onTestFinished(async () => {
+      for (const role of [...Object.values(roles), owner])
+        await execute(place, `DROP OWNED BY "${role}" CASCADE; DROP ROLE "${role}"`);
+    });
+    const url = new URL(place);
+    url.username = encodeURIComponent(owner);
+    url.password = "secret";
+    for (let i = 0; i < 2; i++) await migrateStore(url.toString(), { roles });
+    const definers = await execute(
+      place,
+      `SELECT DISTINCT pg_get_userbyid(proowner) AS owner FROM pg_proc
+        WHERE pronamespace = $1::regnamespace AND prosecdef`,
+      [schemaOf(place)],
+    );
+    expect(definers).toEqual([{ owner: roles.maintainer }]);
+    const workflow = await (await storeAs(url.toString())).createWorkflow("w", { state: {} });
+    expect((await workflow.fsck()).problems).toEqual([]);
+  });
+
   it("are made by agstate migrate, under names of one's own", async () => {
     const url = schemaPlace();
     const box = new CliSandbox();
