@@ -63,7 +63,10 @@ export interface StepSpec<Output> {
   readonly secrets?: readonly string[];
   /** Whether a `read` is recorded, and not done again on replay. */
   readonly memoize?: boolean;
-  /** Further attempts after an error: how many, and the first pause, which doubles, in milliseconds. */
+  /**
+   * Further attempts after an error: how many, and the first pause, which doubles, in milliseconds. A
+   * side effect whose time was over is tried again only where `inDoubt` is `retry`.
+   */
   readonly retry?: { readonly attempts: number; readonly pauseMs?: number };
   /** How long an attempt may take, in milliseconds. */
   readonly timeoutMs?: number;
@@ -187,6 +190,10 @@ export class StepExecution<Output> {
           retries: spec.retry?.attempts ?? 0,
           minTimeout: spec.retry?.pauseMs ?? DEFAULT_PAUSE_MS,
           randomize: true,
+          // Of an attempt that was not waited for the effect may still happen.
+          shouldRetry: ({ error }) =>
+            !(error instanceof ToolFailure && error.gaveUp && this.keyed) ||
+            spec.inDoubt === "retry",
           ...(spec.signal === undefined ? {} : { signal: spec.signal }),
         },
       ).then((done) => {
@@ -218,7 +225,8 @@ export class StepExecution<Output> {
       operations = spec.update?.(output);
     } catch (error) {
       // The effect has happened: it must be on record, and must not happen again.
-      await this.land("failed", number ?? undefined, attempt, { error: failureOf(error) });
+      const rest = { error: failureOf(error), effect: "done" } as const;
+      await this.land("failed", number ?? undefined, attempt, rest);
       await this.tell((hooks) =>
         hooks.after?.(this.call(number, attempt), { status: "failed", error }),
       );
@@ -256,7 +264,7 @@ export class StepExecution<Output> {
     status: StepStatus,
     number: number | undefined,
     attempt: number,
-    rest: Pick<StepRecord, "output" | "error">,
+    rest: Pick<StepRecord, "output" | "error" | "effect">,
     operations?: readonly StateOperation[],
   ): Promise<{ readonly number: number }> {
     const { spec, place, journal } = this;

@@ -29,6 +29,8 @@ export interface StepRecord {
   readonly input?: JsonValue;
   readonly output?: JsonValue;
   readonly error?: StepFailure;
+  /** Of a failed step: the tool was done, and only what came out could not be kept. It is not called again. */
+  readonly effect?: "done";
   /** Milliseconds since the Unix epoch. */
   readonly startedAt: number;
   readonly completedAt?: number;

@@ -137,9 +137,8 @@ export class RunContext {
     const begun = { number, attempt: record.attempt };
     if (status === "started") return resumeStep(execution, shared.journal, whole, tool, begun);
     // The code that came after has seen the error, and must see it again.
-    if (shared.log.wentOnAfter(recorded) && record.error !== undefined) {
-      throw new StepError(record.name, record.error);
-    }
+    const isFinal = record.effect === "done" || shared.log.wentOnAfter(recorded);
+    if (isFinal && record.error !== undefined) throw new StepError(record.name, record.error);
     return execution.run(tool, begun);
   }
 

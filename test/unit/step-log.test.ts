@@ -154,6 +154,20 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
       expect(step).toMatchObject({ status: "failed", error: { code: "INVALID_VALUE" } });
     });
 
+    it("whose time was over is tried again only where the tool honours keys", async () => {
+      const { branch } = await begin();
+      const slow = tool(
+        ({ attempt }) => new Promise<number>((r) => void (attempt === 2 && setTimeout(r, 1, 2))),
+      );
+      const spec = { name: "slow", timeoutMs: 20, retry: { attempts: 2, pauseMs: 1 } };
+      await expect(branch.step(spec, slow.run)).rejects.toEqual(agstateError("STEP_IN_DOUBT"));
+      expect(slow.calls.length).toBe(1);
+      slow.calls.length = 0;
+      expect(await branch.step({ ...spec, inDoubt: "retry" }, slow.run)).toBe(2);
+      expect(slow.calls.map(({ attempt }) => attempt)).toEqual([1, 2]);
+      expect(new Set(slow.calls.map(({ key }) => key)).size).toBe(1);
+    });
+
     it("whose input is not JSON is refused before anything happens", async () => {
       const { branch } = await begin();
       const head = branch.head.id;
@@ -420,6 +434,25 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
         const steps = await all(other.branch.steps({ name: "ship" }));
         expect(steps.map(({ output }) => output)).toEqual(["shipped"]);
       });
+    });
+
+    it("does not call a tool again whose output could not be kept, until somebody says what came out", async () => {
+      const { again } = await begin();
+      const bad = tool(() => new Map() as unknown as string);
+      const run = async () => {
+        const { workflow, branch } = await again();
+        return workflow.run(branch, (ctx) => ctx.step({ name: "bad", inDoubt: "retry" }, bad.run));
+      };
+      for (let i = 0; i < 2; i++) {
+        await expect(run()).rejects.toMatchObject({ code: "INVALID_VALUE" });
+      }
+      expect(bad.calls.length).toBe(1);
+      const { branch } = await again();
+      await branch.sealStep(2, { output: "what it was" });
+      expect(await run()).toBe("what it was");
+      await expect(branch.sealStep(2, { output: "x" })).rejects.toEqual(
+        agstateError("INVALID_ARGUMENT"),
+      );
     });
 
     it("gives the same error again to code that went on after it, and tries again what ended it", async () => {

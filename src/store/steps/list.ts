@@ -84,7 +84,7 @@ function detailsOf(
 }
 
 /**
- * Seals a step that was begun, by what somebody has found out of it.
+ * Seals a step that was begun, or whose output could not be kept, by what somebody has found out of it.
  *
  * @throws AgstateError `INVALID_ARGUMENT` when it is not open; `REF_CONFLICT`, `STEP_FENCED`
  */
@@ -96,20 +96,20 @@ export async function sealStep(
   author: string,
 ): Promise<void> {
   const { inFlight } = await branch.refresh();
-  if (!inFlight.includes(number)) {
-    throw new AgstateError(
+  const notOpen = () =>
+    new AgstateError(
       "INVALID_ARGUMENT",
       `step ${number} of ${branch.name} is not open; open are ${inFlight.join(", ") || "none"}`,
       { branch: branch.name, step: number, open: inFlight },
     );
-  }
   const line = repository.history.firstParentWalk(branch.loadedHead.id);
   for await (const commit of repository.load(line, Number.POSITIVE_INFINITY)) {
     if (commit.step?.number !== number) continue;
     const record = await recordOf(repository, commit);
+    if (!inFlight.includes(number) && record?.effect !== "done") throw notOpen();
     if (record === null) break;
     const journal = branch.stepJournal();
-    const { output: _, error: __, ...begun } = record;
+    const { output: _, error: __, effect: ___, ...begun } = record;
     await journal.land({
       action: commit.step.action,
       status: "error" in outcome ? "failed" : "completed",
@@ -129,6 +129,7 @@ export async function sealStep(
     });
     return;
   }
+  if (!inFlight.includes(number)) throw notOpen();
   throw new AgstateError(
     "INVALID_ARGUMENT",
     `step ${number} of ${branch.name} has no record that this version can read`,
