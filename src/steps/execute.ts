@@ -7,6 +7,7 @@ import type { StateOperation } from "../objects/draft/operations.js";
 import { normalize } from "../objects/normalize.js";
 import {
   failureOf,
+  inKeptOrder,
   STEP_RECORD_VERSION,
   type StepFailure,
   type StepPlace,
@@ -238,7 +239,7 @@ export class StepExecution<Output> {
       hooks.after?.(this.call(number, attempt), { status: "completed", output }),
     );
     // What a replay will give: the same value, in the same form.
-    return recorded === undefined ? output : (recorded as Output);
+    return recorded === undefined ? output : (inKeptOrder(recorded) as Output);
   }
 
   private async fail(

@@ -1,4 +1,5 @@
 import type { JsonValue } from "../core/json.js";
+import { canonicalText } from "../objects/canonical.js";
 
 /** The version of the record that this code writes; it reads older ones and passes newer ones over. */
 export const STEP_RECORD_VERSION = 1;
@@ -48,6 +49,15 @@ export function parseStepRecord(value: JsonValue | null): StepRecord | null {
     typeof record.attempt === "number" &&
     typeof record.startedAt === "number";
   return known ? (record as StepRecord) : null;
+}
+
+/**
+ * A value with its members in the one order in which it is kept, so that code which depends on their
+ * order, as a text made of the value does, comes out on replay as it did at first.
+ */
+export function inKeptOrder<Value>(value: Value): Value {
+  if (typeof value !== "object" || value === null) return value;
+  return JSON.parse(canonicalText(value as JsonValue)) as Value;
 }
 
 /** An error as it can be kept; whatever was thrown. */

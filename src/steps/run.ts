@@ -13,7 +13,7 @@ import {
   type StepSpec,
   type Tool,
 } from "./execute.js";
-import type { StepRecord } from "./record.js";
+import { inKeptOrder, type StepRecord } from "./record.js";
 
 /** A step as the log has it: the last that was said of its number. */
 export interface RecordedStep {
@@ -133,7 +133,7 @@ export class RunContext {
     if (recorded === undefined) return execution.run(tool);
     this.compare(recorded, spec.action ?? "execute", execution.input);
     const { number, status, record } = recorded;
-    if (status === "completed") return record.output as Output;
+    if (status === "completed") return inKeptOrder(record.output) as Output;
     const begun = { number, attempt: record.attempt };
     if (status === "started") return resumeStep(execution, shared.journal, whole, tool, begun);
     // The code that came after has seen the error, and must see it again.

@@ -576,6 +576,30 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
       expect(slept).toMatchObject({ input: { ms: 0 }, action: "read" });
     });
 
+    it("gives outputs with their members in one order, at first and from the record", async () => {
+      const { again } = await begin();
+      const long = (i: number) => ({ z: "z".repeat(40), i, a: "a" });
+      // One that is kept as a tree, whose entries lie in another order still, and one that is not.
+      const wide = Object.fromEntries(
+        Array.from({ length: 300 }, (_, i) => [`k${(i * 7) % 300}`, long(i)]),
+      );
+      const work = (cut: boolean) => async (ctx: RunContext) => {
+        const output = await ctx.step({ name: "s" }, () => ({ z: 1, a: { y: 1, b: 2 }, wide }));
+        const text = JSON.stringify(output);
+        await ctx.step({ name: "depends", input: text }, () => null);
+        if (cut) throw new Killed();
+        return output;
+      };
+      const one = await again();
+      await expect(one.workflow.run(one.branch, work(true))).rejects.toThrow(Killed);
+      const texts: string[] = [];
+      for (let i = 0; i < 3; i++) {
+        const { workflow, branch } = await again();
+        texts.push(JSON.stringify(await workflow.run(branch, work(false))));
+      }
+      expect(new Set(texts).size).toBe(1);
+    });
+
     it("is begun anew under another id", async () => {
       const { workflow, branch } = await begin();
       const calls = tool(() => "x");

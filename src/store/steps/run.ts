@@ -1,7 +1,7 @@
 import { AgstateError } from "../../core/errors.js";
 import type { JsonValue } from "../../core/json.js";
 import { normalize } from "../../objects/normalize.js";
-import { STEP_RECORD_VERSION } from "../../steps/record.js";
+import { inKeptOrder, STEP_RECORD_VERSION } from "../../steps/record.js";
 import { type Drift, RecordedRun, RunContext } from "../../steps/run.js";
 import type { Branch } from "../branch.js";
 import type { Repository } from "../repository.js";
@@ -44,7 +44,7 @@ export async function runOn<Result>(
     await branch.refresh();
     const journal = branch.stepJournal();
     const onRecord = await readRun(repository, branch.loadedHead, id);
-    if (onRecord.end !== null) return onRecord.end.output as Result;
+    if (onRecord.end !== null) return inKeptOrder(onRecord.end.output) as Result;
     const mark = (name: string, rest: { input?: JsonValue; output?: JsonValue }) =>
       journal.land({
         action: "read",
@@ -73,7 +73,7 @@ export async function runOn<Result>(
         ? undefined
         : normalize(result, { maxBytes: journal.maxBytes, what: "run result" });
     await mark(RUN_ENDS, output === undefined ? {} : { output });
-    return (output === undefined ? result : output) as Result;
+    return (output === undefined ? result : inKeptOrder(output)) as Result;
   } finally {
     running.delete(branch);
   }
