@@ -21,6 +21,8 @@ export interface RecordedStep {
   readonly action: StepAction;
   readonly status: StepStatus;
   readonly record: StepRecord;
+  /** The number that the next step took when that was said. */
+  readonly next: number;
 }
 
 /** An input that is not what was recorded, after a read that was not. */
@@ -69,12 +71,16 @@ export class RecordedRun {
     return found;
   }
 
-  /** Whether the run went on after a step: whatever became of it was taken into account. */
-  wentOnAfter({ number, record: { place } }: RecordedStep): boolean {
-    return this.steps.some(({ number: other, record }) => {
-      const scope = record.place?.scope ?? [];
-      const within = scope.every((part, i) => part === place?.scope[i]);
-      return other > number && within;
+  /**
+   * Whether the run went on after a step: whatever became of it was taken into account by a step
+   * that was begun later in its scope, around it or in parallel parts that came after it.
+   */
+  wentOnAfter({ next, record: { place } }: RecordedStep): boolean {
+    const scope = place?.scope ?? [];
+    return this.steps.some(({ number, record }) => {
+      const other = record.place?.scope ?? [];
+      const depth = Math.min(scope.length, other.length);
+      return number >= next && sameScope(scope.slice(0, depth), other.slice(0, depth));
     });
   }
 

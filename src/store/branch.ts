@@ -192,21 +192,25 @@ export class Branch {
   /**
    * Says what became of a step that was begun and not sealed.
    *
-   * @throws AgstateError `INVALID_ARGUMENT`, `INVALID_VALUE`, `STEP_FENCED`
+   * The edits of the state that the step's code would have made with its seal are not made, since that code
+   * does not run: they are given with `update`, and land with this seal.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT`, `INVALID_VALUE`, `STEP_FENCED`, and what `update` throws
    */
   async sealStep(
     number: number,
     outcome: { readonly output?: unknown } | { readonly error: StepFailure },
-    options: { readonly author?: string } = {},
+    options: { readonly author?: string; readonly update?: readonly StateOperation[] } = {},
   ): Promise<void> {
     const { stateMaxBytes } = this.repository.context.limits;
     const author = checkIdentity("author", options.author ?? this.author);
-    if ("error" in outcome) return sealStep(this.repository, this, number, outcome, author);
+    const by = { author, operations: options.update };
+    if ("error" in outcome) return sealStep(this.repository, this, number, outcome, by);
     const output =
       outcome.output === undefined
         ? undefined
         : normalize(outcome.output, { maxBytes: stateMaxBytes, what: "step output" });
-    return sealStep(this.repository, this, number, { output }, author);
+    return sealStep(this.repository, this, number, { output }, by);
   }
 
   /** Reads, from the branch's head alone, the number of the next step and which are begun and not sealed. */

@@ -135,7 +135,12 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
       await expect(slow).rejects.toEqual(agstateError("STEP_IN_DOUBT", { step: 1, name: "slow" }));
       expect(aborted).toBe(true);
       expect(await branch.resumePoint()).toEqual({ nextSeq: 2, inFlight: [1] });
-      await branch.sealStep(1, { output: "it did happen" });
+      await branch.sealStep(
+        1,
+        { output: "it did happen" },
+        { update: [{ op: "set", path: "/n", value: 1 }] },
+      );
+      expect(await branch.state()).toEqual({ n: 1 });
       expect(await branch.resumePoint()).toEqual({ nextSeq: 2, inFlight: [] });
       const [step] = await all(branch.steps());
       expect(step).toMatchObject({ status: "completed", output: "it did happen", name: "slow" });
@@ -483,6 +488,31 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
       expect(await two.workflow.run(two.branch, work)).toBe("room");
       expect(failing.calls.map(({ attempt }) => attempt)).toEqual([1, 2]);
       expect(new Set(failing.calls.map(({ key }) => key)).size).toBe(1);
+    });
+
+    it("gives the same error again where only parallel parts went on after it", async () => {
+      const { again } = await begin();
+      const failing = tool(() => {
+        throw new RangeError("no rooms");
+      });
+      const work = (cut: boolean) => async (ctx: RunContext) => {
+        let seen = "";
+        await ctx.step({ name: "refused" }, failing.run).catch((error) => {
+          seen = error.message;
+        });
+        return ctx.all({
+          part: async (inner) => {
+            const output = await inner.step({ name: "uses", input: seen }, () => seen);
+            if (cut) throw new Killed();
+            return output;
+          },
+        });
+      };
+      const one = await again();
+      await expect(one.workflow.run(one.branch, work(true))).rejects.toThrow(Killed);
+      const two = await again();
+      expect(await two.workflow.run(two.branch, work(false))).toEqual({ part: "no rooms" });
+      expect(failing.calls.length).toBe(1);
     });
 
     it("tells parallel parts apart by name, whatever their timing", async () => {

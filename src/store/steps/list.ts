@@ -2,6 +2,7 @@ import { AgstateError } from "../../core/errors.js";
 import type { JsonValue } from "../../core/json.js";
 import type { StepAction, StepStatus } from "../../objects/commit.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
+import type { StateOperation } from "../../objects/draft/operations.js";
 import { STEP_RECORD_VERSION, type StepFailure, type StepRecord } from "../../steps/record.js";
 import type { Repository } from "../repository.js";
 import type { StepBranch } from "./handle.js";
@@ -93,7 +94,10 @@ export async function sealStep(
   branch: StepBranch,
   number: number,
   outcome: { readonly output: JsonValue | undefined } | { readonly error: StepFailure },
-  author: string,
+  by: {
+    readonly author: string;
+    readonly operations: readonly StateOperation[] | undefined;
+  },
 ): Promise<void> {
   const { inFlight } = await branch.refresh();
   const notOpen = () =>
@@ -114,7 +118,7 @@ export async function sealStep(
       action: commit.step.action,
       status: "error" in outcome ? "failed" : "completed",
       number,
-      author,
+      ...by,
       keyed: commit.step.key !== undefined,
       record: {
         ...begun,

@@ -42,7 +42,9 @@ export async function readRun(
     if (record.name === RUN_BEGINS) return { begin: record, end, steps: sorted(steps) };
     const { number, action, status } = commit.step;
     if (record.name === RUN_ENDS) end = record;
-    else if (!steps.has(number)) steps.set(number, { number, action, status, record });
+    else if (!steps.has(number)) {
+      steps.set(number, { number, action, status, record, next: commit.nextStep });
+    }
   }
   return { begin: null, end: null, steps: [] };
 }
