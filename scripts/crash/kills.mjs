@@ -45,8 +45,10 @@ export class KillPlan {
     for (const kill of named) this.#pools.get(kill.variant).push(kill);
     for (let i = named.length; i < kills; i++) {
       const pool = this.#pools.get(VARIANTS[i % VARIANTS.length]);
-      const order = Math.floor((this.#random() * all.length) / VARIANTS.length);
-      pool.splice(Math.floor(this.#random() * pool.length), 0, { moment: "chance", order });
+      const share = this.#random();
+      const order = (share * all.length) / VARIANTS.length;
+      const kill = { moment: "chance", order, left: 1 - share };
+      pool.splice(Math.floor(this.#random() * pool.length), 0, kill);
     }
   }
 

@@ -45,7 +45,7 @@ export async function playRound({ place, name, variant, kills, usual, random, ta
       const hear = ([word], kill) => {
         if (word !== "open") return;
         opened = performance.now();
-        if (target?.moment === "chance") setTimeout(kill, random() * usual.ms);
+        if (target?.moment === "chance") setTimeout(kill, random() * usual.ms * target.left);
       };
       const ending = await startLife({ ...args, target }, hear).ended;
       const ms = performance.now() - opened;

@@ -66,11 +66,12 @@ export async function replays({ place, rounds, random, tally }) {
         const sealed = [...audit.steps.values()].filter(
           ({ status }) => status === "completed",
         ).length;
-        const most = Math.ceil((2 * WIDTH) / rounds);
-        const wanted = killed < rounds ? sealed + Math.floor(random() * most) : WIDTH * 2;
+        const further = sealed + Math.floor((random() * 2 * WIDTH) / rounds);
+        // Every other life dies among what is on record, so that one run lasts for many of them.
+        const wanted = killed % 2 === 0 ? further : Math.floor(random() * sealed);
         let back = 0;
         const hear = ([word], kill) => {
-          if (word === "back" && ++back > wanted) kill();
+          if (word === "back" && ++back > wanted && killed < rounds) kill();
         };
         const ending = await startLife(args, hear).ended;
         await service.settle();
