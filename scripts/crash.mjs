@@ -74,7 +74,6 @@ try {
 }
 const points = [...tally.points].sort(([a], [b]) => (a < b ? -1 : 1));
 console.log(points.map(([moment, times]) => `${moment} ${times}`).join(", "));
-for (const fault of tally.faults.slice(0, FAULTS_MAX)) console.log(`FAULT ${fault}`);
 console.log(String(tally));
 process.exit(tally.faults.length > 0 ? 1 : 0);
 

@@ -2,6 +2,10 @@ import { inspect, isDeepStrictEqual } from "node:util";
 
 const SHOWN = { depth: 6, breakLength: Number.POSITIVE_INFINITY };
 
+/** The step that always fails, and after whose failure the program goes on. */
+const REFUSED = "refuse";
+const FAULTS_SHOWN = 20;
+
 /** What was found in all rounds; `faults` tells each thing that must not be. */
 export class Tally {
   kills = 0;
@@ -18,6 +22,7 @@ export class Tally {
   wrong(kind, what) {
     if (kind !== null) this[kind]++;
     this.faults.push(what);
+    if (this.faults.length <= FAULTS_SHOWN) console.log(`FAULT ${what}`);
   }
 
   toString() {
@@ -62,8 +67,8 @@ export class RunAudit {
   lived(said) {
     const done = new Set();
     for (const [number, { name, status }] of this.steps) {
-      // An error that the code went on after must come back as it was, too.
-      const wentOn = status === "failed" && [...this.steps.keys()].some((other) => other > number);
+      // The code goes on after the refusal: its error must come back as it was, too.
+      const wentOn = name === REFUSED && [...this.steps.keys()].some((other) => other > number);
       if (status === "completed" || wentOn) done.add(name);
     }
     for (const [word, name, ...rest] of said) {
