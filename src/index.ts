@@ -7,7 +7,12 @@ export { AgstateError, ERROR_CODES, type ErrorCode, isAgstateError } from "./cor
 export type { Finding } from "./core/finding.js";
 export type { JsonValue } from "./core/json.js";
 export { DEFAULT_LIMITS, type Limits } from "./core/limits.js";
-export type { StepCall, StepHooks, StepOutcome } from "./core/step-hooks.js";
+export type { StepCall, StepClass, StepGrant, StepHooks, StepOutcome } from "./core/step-hooks.js";
+export {
+  checkGovernance,
+  type GovernancePolicy,
+  type GovernanceRule,
+} from "./governance/policy.js";
 export type { ConflictKind } from "./merge/contest.js";
 export type { Change } from "./merge/diff.js";
 export type { Policies, Strategy } from "./merge/policy.js";
@@ -19,6 +24,7 @@ export type {
 } from "./merge/resolvers.js";
 export type { StepAction, StepStatus } from "./objects/commit.js";
 export type { StateOperation } from "./objects/draft/operations.js";
+export type { BoundPath, FoundOut, ReviewStatus, ReviewSubject } from "./reviews/record.js";
 export {
   type InDoubt,
   type Probed,
@@ -51,6 +57,13 @@ export type {
   ResolveFunction,
   StoredMergeInfo,
 } from "./store/merge/types.js";
+export type {
+  ApproveOptions,
+  DecideOptions,
+  Review,
+  ReviewFilter,
+  ReviewInfo,
+} from "./store/reviews/review.js";
 export type {
   Candidate,
   Discarded,

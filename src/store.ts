@@ -3,6 +3,7 @@ import { AgstateError } from "./core/errors.js";
 import { type Limits, resolveLimits } from "./core/limits.js";
 import { checkIdentity } from "./core/names.js";
 import type { StepHooks } from "./core/step-hooks.js";
+import { Governance, type GovernancePolicy } from "./governance/policy.js";
 import { checkPolicies, type Policies } from "./merge/policy.js";
 import type { CustomResolvers } from "./merge/resolvers.js";
 import { canonicalText } from "./objects/canonical.js";
@@ -36,6 +37,8 @@ export interface OpenStoreOptions {
   readonly stepHooks?: readonly StepHooks[];
   /** The tables of a PostgreSQL store are distributed by workflow (`?distributed=true` says the same); default false. */
   readonly distributed?: boolean;
+  /** What tools may do, by rules: a policy as JSON; see `checkGovernance`. */
+  readonly governance?: GovernancePolicy;
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;
 }
@@ -50,6 +53,8 @@ export interface OpenStoreOptions {
 export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<Store> {
   const limits = resolveLimits(options.limits);
   if (options.region !== undefined) checkIdentity("region", options.region);
+  const governance =
+    options.governance === undefined ? undefined : new Governance(options.governance);
   const storage = await openBackend(url, options, limits);
   const wrapped = options.wrap?.(storage) ?? storage;
   return new Store(
@@ -60,6 +65,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       randomHex,
       resolvers: options.resolvers ?? {},
       hooks: options.stepHooks ?? [],
+      governance,
     }),
   );
 }

@@ -12,6 +12,27 @@ export interface StepCall {
   readonly attempt: number;
   /** As recorded: secrets are replaced. */
   readonly input: unknown;
+  /** Where in a run it is asked for; null outside a run, and where it is not recorded. */
+  readonly place: {
+    readonly run: string;
+    readonly scope: readonly string[];
+    readonly index: number;
+  } | null;
+  /** Whether it is one of the run's own, such as the time, and no tool. */
+  readonly internal: boolean;
+}
+
+/** What may be said of a step's tool before anything else happens. */
+export interface StepClass {
+  readonly action: StepCall["action"];
+  /** Whether the step is recorded though it is but a read. */
+  readonly recorded?: boolean;
+}
+
+/** What a hook lets a step run by. */
+export interface StepGrant {
+  /** The review by which it was approved: kept with the step, and used up by it. */
+  readonly approval: string;
 }
 
 /** How an attempt ended. */
@@ -24,6 +45,13 @@ export type StepOutcome =
  * pressure. `before` may refuse a step by throwing, and then nothing of it is recorded or run.
  */
 export interface StepHooks {
-  readonly before?: (call: StepCall) => void | Promise<void>;
+  /** Says of which class a tool is, whatever the code says; undefined leaves it to the code. */
+  readonly classify?: (
+    name: string,
+    declared: StepCall["action"] | undefined,
+  ) => StepClass | undefined;
+  readonly before?: (
+    call: StepCall,
+  ) => void | StepGrant | Promise<void> | Promise<StepGrant | undefined>;
   readonly after?: (call: StepCall, outcome: StepOutcome) => void | Promise<void>;
 }

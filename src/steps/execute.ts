@@ -37,11 +37,13 @@ export type Probed<Output> =
 /**
  * What to do with a step that was begun and not sealed when the process died: its effect may have happened.
  *
- * `retry`: call the tool again with the same key and input, for tools that honour keys. `fail`:
- * `STEP_IN_DOUBT`, until somebody seals the step. A function asks the outside world.
+ * `retry`: call the tool again with the same key and input, for tools that honour keys. `ask`: open a
+ * review, once, and `STEP_IN_DOUBT` until a person has found out. `fail`: `STEP_IN_DOUBT`, until somebody
+ * seals the step. A function asks the outside world.
  */
 export type InDoubt<Output> =
   | "retry"
+  | "ask"
   | "fail"
   | ((step: {
       readonly number: number;
@@ -95,6 +97,18 @@ export interface JournalEntry {
   readonly keyed: boolean;
   readonly operations?: readonly StateOperation[] | undefined;
   readonly trace?: string | undefined;
+  /** An approval that must hold when it lands, and is used up by it. */
+  readonly approval?: string | undefined;
+}
+
+/** What is asked of a person about a step in doubt. */
+export interface StepQuestion {
+  readonly number: number;
+  readonly attempt: number;
+  readonly name: string;
+  readonly action: StepAction;
+  readonly input: JsonValue | undefined;
+  readonly place: StepPlace | undefined;
 }
 
 /** Where steps are recorded: a branch. */
@@ -107,6 +121,8 @@ export interface Journal {
   keyOf(number: number): string;
   /** @throws AgstateError `STEP_FENCED` when somebody else goes on with the branch */
   land(entry: JournalEntry): Promise<{ readonly number: number }>;
+  /** What a person found out of a step in doubt; the open review's id when nobody has yet. */
+  ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { readonly review: string }>;
 }
 
 /** A step that was begun before, to go on with. */
@@ -132,6 +148,21 @@ export class StepError extends Error {
   }
 }
 
+/** A step as the hooks class its tool. */
+export function classified<Output>(
+  hooks: readonly StepHooks[],
+  spec: StepSpec<Output>,
+): StepSpec<Output> {
+  let classed = spec;
+  for (const { classify } of hooks) {
+    const said = classify?.(spec.name, spec.action);
+    if (said === undefined) continue;
+    const memoize = classed.memoize === true || said.recorded === true;
+    classed = { ...classed, action: said.action, memoize };
+  }
+  return classed;
+}
+
 const DEFAULT_PAUSE_MS = 200;
 
 /** Does a step: records its intent where it has a side effect, calls the tool, and seals it. */
@@ -141,12 +172,15 @@ export class StepExecution<Output> {
   /** As recorded: without secrets. */
   readonly input: JsonValue | undefined;
   private startedAt = 0;
+  /** The review by which it was let run. */
+  private approval: string | undefined;
 
   constructor(
     private readonly journal: Journal,
     private readonly hooks: readonly StepHooks[],
     private readonly spec: StepSpec<Output>,
     private readonly place: StepPlace | undefined,
+    private readonly internal = false,
   ) {
     this.action = spec.action ?? "execute";
     this.keyed = this.action === "write" || this.action === "execute";
@@ -168,7 +202,7 @@ export class StepExecution<Output> {
     this.startedAt = journal.now();
     const once = async () => {
       attempt++;
-      await this.tell((hooks) => hooks.before?.(this.call(number, attempt)));
+      await this.begin(number, attempt);
       if (this.keyed) {
         const landed = await this.land("started", number ?? undefined, attempt, {});
         number = landed.number;
@@ -249,7 +283,7 @@ export class StepExecution<Output> {
   ): Promise<never> {
     if (gaveUp && number !== null) {
       // Whether the effect happened is not known, so the intent stays open.
-      throw inDoubt(this.journal, this.spec.name, number, cause);
+      throw inDoubt(this.journal, this.spec.name, number, { cause });
     }
     const error = new StepError(this.spec.name, failureOf(cause), { cause });
     if (this.keyed || this.action === "inference" || this.spec.memoize === true) {
@@ -285,7 +319,10 @@ export class StepExecution<Output> {
         startedAt: this.startedAt,
         ...(status === "started" ? {} : { completedAt: journal.now() }),
         ...(place === undefined ? {} : { place }),
+        ...(this.approval === undefined ? {} : { approval: this.approval }),
       },
+      // A seal says by what it was let run; only what begins must be let.
+      ...(status === "started" ? { approval: this.approval } : {}),
     });
   }
 
@@ -323,7 +360,23 @@ export class StepExecution<Output> {
       key: number === null ? null : journal.keyOf(number),
       attempt,
       input,
+      place: this.place ?? null,
+      internal: this.internal,
     };
+  }
+
+  private async begin(number: number | null, attempt: number): Promise<void> {
+    this.approval = undefined;
+    for (const hooks of this.hooks) {
+      const grant = await hooks.before?.(this.call(number, attempt));
+      if (grant) this.approval = grant.approval;
+    }
+  }
+
+  /** What is asked of a person when it is in doubt. */
+  question({ number, attempt }: Begun): StepQuestion {
+    const { spec, action, input, place } = this;
+    return { number, attempt, name: spec.name, action, input, place };
   }
 
   private async tell(what: (hooks: StepHooks) => void | Promise<void>): Promise<void> {
@@ -342,11 +395,26 @@ class ToolFailure extends Error {
   }
 }
 
-function inDoubt(journal: Journal, name: string, number: number, cause?: unknown): AgstateError {
+function inDoubt(
+  journal: Journal,
+  name: string,
+  number: number,
+  { cause, review }: { cause?: unknown; review?: string } = {},
+): AgstateError {
+  const remedy =
+    review === undefined
+      ? "find out, and seal it with branch.sealStep, or give the step an inDoubt policy"
+      : `find out, and say so in review ${review} (agstate review approve)`;
   return new AgstateError(
     "STEP_IN_DOUBT",
-    `step ${number} (${name}) of ${journal.branch} was begun and not sealed: whether its effect happened is not known; find out, and seal it with branch.sealStep, or give the step an inDoubt policy`,
-    { branch: journal.branch, step: number, name, key: journal.keyOf(number) },
+    `step ${number} (${name}) of ${journal.branch} was begun and not sealed: whether its effect happened is not known; ${remedy}`,
+    {
+      branch: journal.branch,
+      step: number,
+      name,
+      key: journal.keyOf(number),
+      ...(review === undefined ? {} : { review }),
+    },
     cause === undefined ? {} : { cause },
   );
 }
@@ -365,13 +433,13 @@ export async function resumeStep<Output>(
 ): Promise<Output> {
   const policy = spec.inDoubt ?? "fail";
   if (policy === "retry") return execution.run(tool, begun);
-  if (policy !== "fail") {
-    const key = journal.keyOf(begun.number);
-    const probed = await policy({ ...begun, key, input: execution.input });
-    if (probed !== "unknown") {
-      if (probed.happened) return execution.seal(probed.output, begun.number, begun.attempt);
-      return execution.run(tool, begun);
-    }
-  }
-  throw inDoubt(journal, spec.name, begun.number);
+  if (policy === "fail") throw inDoubt(journal, spec.name, begun.number);
+  const probed =
+    policy === "ask"
+      ? await journal.ask(execution.question(begun))
+      : await policy({ ...begun, key: journal.keyOf(begun.number), input: execution.input });
+  if (probed === "unknown") throw inDoubt(journal, spec.name, begun.number);
+  if ("review" in probed) throw inDoubt(journal, spec.name, begun.number, probed);
+  if (!probed.happened) return execution.run(tool, begun);
+  return execution.seal(probed.output as Output, begun.number, begun.attempt);
 }

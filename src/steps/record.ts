@@ -36,6 +36,8 @@ export interface StepRecord {
   readonly startedAt: number;
   readonly completedAt?: number;
   readonly place?: StepPlace;
+  /** The review by which it was let run. */
+  readonly approval?: string;
 }
 
 /** A record as it was read, or null when it is of a version or a form that this code does not know. */

@@ -6,6 +6,7 @@ import { canonicalText } from "../objects/canonical.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
 import type { StateOperation } from "../objects/draft/operations.js";
 import {
+  classified,
   type Journal,
   resumeStep,
   StepError,
@@ -125,6 +126,14 @@ export class RunContext {
    * @throws StepError when the tool failed; AgstateError `STEP_MISMATCH`, `STEP_IN_DOUBT`, `STEP_FENCED`
    */
   async step<Output>(spec: StepSpec<Output>, tool: Tool<Output>): Promise<Output> {
+    return this.take(classified(this.shared.hooks, spec), tool, false);
+  }
+
+  private async take<Output>(
+    spec: StepSpec<Output>,
+    tool: Tool<Output>,
+    internal: boolean,
+  ): Promise<Output> {
     const { shared, scope } = this;
     const { signal } = shared;
     const whole = signal === undefined || spec.signal !== undefined ? spec : { ...spec, signal };
@@ -135,7 +144,7 @@ export class RunContext {
     const index = this.asked++;
     const recorded = shared.log.take(scope, index, spec.name);
     const place = recorded?.record.place ?? { run: shared.run, scope, index };
-    const execution = new StepExecution(shared.journal, shared.hooks, whole, place);
+    const execution = new StepExecution(shared.journal, shared.hooks, whole, place, internal);
     if (recorded === undefined) return execution.run(tool);
     this.compare(recorded, spec.action ?? "execute", execution.input);
     const { number, status, record } = recorded;
@@ -174,30 +183,31 @@ export class RunContext {
   /** Edits the branch's state, once. */
   async update(operations: readonly StateOperation[]): Promise<void> {
     const spec = { ...memoized("agstate:update"), input: operations, update: () => operations };
-    await this.step(spec, () => null);
+    await this.take(spec, () => null, true);
   }
 
   /** The time in milliseconds since the Unix epoch, as it was when the run first asked. */
   now(): Promise<number> {
-    return this.step(memoized("agstate:now"), () => this.shared.journal.now());
+    return this.take(memoized("agstate:now"), () => this.shared.journal.now(), true);
   }
 
   /** A number from 0 to 1, the same on every replay. */
   random(): Promise<number> {
-    return this.step(memoized("agstate:random"), () => Math.random());
+    return this.take(memoized("agstate:random"), () => Math.random(), true);
   }
 
   /** A random UUID, the same on every replay. */
   uuid(): Promise<string> {
-    return this.step(memoized("agstate:uuid"), () => crypto.randomUUID());
+    return this.take(memoized("agstate:uuid"), () => crypto.randomUUID(), true);
   }
 
   /** Waits so many milliseconds in all, however often the process dies meanwhile. */
   async sleep(ms: number): Promise<void> {
     const { journal, signal } = this.shared;
-    const until = await this.step(
+    const until = await this.take(
       { ...memoized("agstate:sleep"), input: { ms } },
       () => journal.now() + ms,
+      true,
     );
     const left = until - journal.now();
     if (left > 0) await wait(left, undefined, signal === undefined ? {} : { signal });

@@ -14,11 +14,15 @@ import { normalize } from "../objects/normalize.js";
 import { ObjectSink } from "../objects/sink.js";
 import { shortRefName } from "../refs/names.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
-import { StepExecution, type StepSpec, type Tool } from "../steps/execute.js";
+import { classified, StepExecution, type StepSpec, type Tool } from "../steps/execute.js";
 import type { StepFailure } from "../steps/record.js";
 import type { RefRow } from "../storage/port.js";
 import { changedPolicies, policiesOf } from "./merge/policies.js";
 import type { Repository } from "./repository.js";
+import { useApproval } from "./reviews/approval.js";
+import { usedMeanwhile } from "./reviews/desk.js";
+import { hooksOn } from "./reviews/hooks.js";
+import type { PreparedChange } from "./reviews/stored.js";
 import type { StepAppend } from "./steps/handle.js";
 import { BranchJournal } from "./steps/journal.js";
 import { listSteps, type StepDetails, type StepFilter, sealStep } from "./steps/list.js";
@@ -81,6 +85,11 @@ export class Branch {
   /** 32 hex digits, drawn anew each time a branch of this name is created. */
   get incarnation(): string {
     return this.row.incarnation;
+  }
+
+  /** @internal */
+  get minStep(): number {
+    return Math.max(this.headCommit.nextStep, this.row.maxStep + 1);
   }
 
   /** Reads where the branch is now, and takes the handle there. */
@@ -180,8 +189,9 @@ export class Branch {
    * @throws StepError when the tool failed; AgstateError `STEP_FENCED`, `STEP_IN_DOUBT`, `INVALID_VALUE`, `LIMIT_EXCEEDED`
    */
   step<Output>(spec: StepSpec<Output>, tool: Tool<Output>): Promise<Output> {
-    const { hooks } = this.repository.context;
-    return new StepExecution(this.stepJournal(), hooks, spec, undefined).run(tool);
+    const hooks = hooksOn(this.repository, this);
+    const classed = classified(hooks, spec);
+    return new StepExecution(this.stepJournal(), hooks, classed, undefined).run(tool);
   }
 
   /** Steps on the branch's line of first parents, newest first. */
@@ -235,9 +245,10 @@ export class Branch {
     return this.exclusive(async () => {
       const { repository } = this;
       const prepared: PreparedCommit[] = [];
+      const uses: PreparedChange[] = [];
       let head = this.headCommit;
       let minStep = this.row.maxStep + 1;
-      for (const { step, operations, message, trace, author = this.author } of entries) {
+      for (const { step, operations, message, trace, approval, author = this.author } of entries) {
         const sink = new ObjectSink();
         const { envelope, policy } = head.root;
         const state =
@@ -252,6 +263,11 @@ export class Branch {
           minStep,
           options: { step, message, ...(trace === undefined ? {} : { trace }) },
         });
+        if (approval !== undefined) {
+          const number = next.loaded.step?.number as number;
+          const use = await useApproval(repository, this, approval, number);
+          if (use !== null) uses.push(use);
+        }
         prepared.push(next);
         head = next.loaded;
         minStep = Math.max(minStep, next.maxStep + 1);
@@ -267,11 +283,13 @@ export class Branch {
         maxStep: Math.max(...prepared.map((each) => each.maxStep)),
         note: { actor: last.loaded.committer, reason: reasonOf(reason) },
       };
-      const objects = prepared.flatMap((each) => each.objects);
-      const [answer] = await repository.refs.apply({
-        updates: [update],
+      const objects = [...prepared, ...uses].flatMap((each) => each.objects);
+      const [answer, ...used] = await repository.refs.apply({
+        updates: [update, ...uses.map((use) => use.update)],
         objects: objects.map((object) => object.record),
       });
+      const lost = used.findIndex(({ outcome }) => outcome === "conflict");
+      if (answer?.outcome === "skipped" && lost >= 0) throw usedMeanwhile(uses[lost]!.id);
       this.row = movedRow(update, answer);
       if (head.root.state?.id !== this.headCommit.root.state?.id) this.#value = undefined;
       this.headCommit = head;

@@ -1,6 +1,7 @@
 import type { ObjectId } from "../core/ids.js";
 import type { Limits } from "../core/limits.js";
 import type { StepHooks } from "../core/step-hooks.js";
+import type { Governance } from "../governance/policy.js";
 import { type GraphSource, HistoryReader } from "../merge/history.js";
 import type { CustomResolvers } from "../merge/resolvers.js";
 import {
@@ -31,6 +32,8 @@ export interface StoreContext {
   readonly resolvers: CustomResolvers;
   /** What takes part in every step. */
   readonly hooks: readonly StepHooks[];
+  /** What tools may do; undefined when there are no rules. */
+  readonly governance: Governance | undefined;
   readonly objectCache: ReturnType<typeof createObjectCache>;
   readonly commitCache: ReturnType<typeof createCommitCache>;
 }

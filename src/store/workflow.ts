@@ -32,6 +32,7 @@ import type {
   PickResult,
 } from "./merge/types.js";
 import { Repository, type StoreContext } from "./repository.js";
+import type { Review, ReviewFilter } from "./reviews/review.js";
 import type { SpeculateOptions, SpeculateResult } from "./speculate.js";
 import type { RunOptions } from "./steps/run.js";
 import type { Commit, LogOptions, Ref, ReflogLine, State, WorkflowInfo } from "./types.js";
@@ -507,6 +508,18 @@ export class Workflow {
   ): Promise<Result> {
     const { runOn } = await import("./steps/run.js");
     return runOn(this.repository, branch, work, options);
+  }
+
+  /** Requests for decisions by a person, those asked for last first. */
+  async reviews(filter: ReviewFilter = {}): Promise<Review[]> {
+    const { reviewsOf } = await import("./reviews/review.js");
+    return reviewsOf(this.repository, filter);
+  }
+
+  /** @throws AgstateError `REVIEW_NOT_FOUND`, `INVALID_NAME` */
+  async review(id: string): Promise<Review> {
+    const { reviewOf } = await import("./reviews/review.js");
+    return reviewOf(this.repository, id);
   }
 
   /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */

@@ -13,6 +13,8 @@ export interface StepAppend {
   /** Default: the handle's author. */
   readonly author?: string | undefined;
   readonly trace?: string | undefined;
+  /** The review that must let it happen, to be used up in the same write. */
+  readonly approval?: string | undefined;
 }
 
 /** What the step log needs of a handle on a branch. */
@@ -20,6 +22,10 @@ export interface StepBranch {
   readonly ref: string;
   readonly name: string;
   readonly incarnation: string;
+  /** Who writes on the handle. */
+  readonly author: string;
+  /** The least number that the next step may take. */
+  readonly minStep: number;
   readonly head: Commit;
   readonly loadedHead: LoadedCommit;
   refresh(): Promise<Commit>;

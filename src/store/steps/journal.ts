@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
-import type { Journal, JournalEntry } from "../../steps/execute.js";
+import type { JsonValue } from "../../core/json.js";
+import type { Journal, JournalEntry, Probed, StepQuestion } from "../../steps/execute.js";
 import { idempotencyKey } from "../../steps/key.js";
 import type { Repository } from "../repository.js";
+import { askWhatBecame } from "../reviews/in-doubt.js";
 import type { Commit } from "../types.js";
 import type { StepAppend, StepBranch } from "./handle.js";
 
@@ -55,6 +57,10 @@ export class BranchJournal implements Journal {
     return idempotencyKey({ workflow, ref: this.handle.ref, incarnation }, number);
   }
 
+  ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { review: string }> {
+    return askWhatBecame(this.repository, this.handle, question, this.keyOf(question.number));
+  }
+
   land(entry: JournalEntry): Promise<{ number: number }> {
     return new Promise((resolve, reject) => {
       this.queue.push({ entry, resolve, reject, attempts: 0 });
@@ -69,9 +75,15 @@ export class BranchJournal implements Journal {
     this.running = false;
   }
 
-  /** The next entries; one that edits the state only as the first, since it is made from the head's. */
+  /**
+   * The next entries; one that edits the state only as the first, since it is made from the head's;
+   * one that needs an approval alone, since that may not hold any more.
+   */
   private take(): Pending[] {
-    const edits = this.queue.findIndex((one, i) => i > 0 && one.entry.operations !== undefined);
+    if (this.queue[0]?.entry.approval !== undefined) return this.queue.splice(0, 1);
+    const edits = this.queue.findIndex(
+      ({ entry }, i) => i > 0 && (entry.operations !== undefined || entry.approval !== undefined),
+    );
     const most = edits < 0 ? MOVE_MAX_COMMITS : Math.min(edits, MOVE_MAX_COMMITS);
     return this.queue.splice(0, most);
   }
@@ -101,6 +113,7 @@ export class BranchJournal implements Journal {
     operations,
     trace,
     author,
+    approval,
   }: JournalEntry): StepAppend {
     return {
       step: {
@@ -114,6 +127,7 @@ export class BranchJournal implements Journal {
       message: `${record.name}: ${status}`,
       trace,
       author,
+      approval,
     };
   }
 

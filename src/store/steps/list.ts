@@ -23,6 +23,8 @@ export interface StepDetails {
   readonly key: string | null;
   readonly startedAt: Date;
   readonly completedAt: Date | null;
+  /** The review by which it was let run; null when it needed none. */
+  readonly approval: string | null;
   /** The commit that says so. */
   readonly commit: string;
 }
@@ -67,7 +69,7 @@ function detailsOf(
   step: NonNullable<LoadedCommit["step"]>,
   record: StepRecord,
 ): StepDetails {
-  const { name, attempt, input, output, error, startedAt, completedAt } = record;
+  const { name, attempt, input, output, error, startedAt, completedAt, approval } = record;
   return {
     number: step.number,
     name,
@@ -78,6 +80,7 @@ function detailsOf(
     output,
     error,
     key: step.key ?? null,
+    approval: approval ?? null,
     startedAt: new Date(startedAt),
     completedAt: completedAt === undefined ? null : new Date(completedAt),
     commit: commit.id,

@@ -5,6 +5,7 @@ import { inKeptOrder, STEP_RECORD_VERSION } from "../../steps/record.js";
 import { type Drift, RecordedRun, RunContext } from "../../steps/run.js";
 import type { Branch } from "../branch.js";
 import type { Repository } from "../repository.js";
+import { hooksOn } from "../reviews/hooks.js";
 import { RUN_BEGINS, RUN_ENDS, readRun } from "./read.js";
 
 export interface RunOptions {
@@ -63,7 +64,7 @@ export async function runOn<Result>(
       await mark(RUN_BEGINS, version === undefined ? {} : { input: { version } });
     }
     const log = new RecordedRun(onRecord.steps);
-    const { hooks } = repository.context;
+    const hooks = hooksOn(repository, branch);
     const shared = { run: id, journal, hooks, log, signal, onDrift, sawUnrecorded: false };
     const result = await work(new RunContext(shared));
     const left = log.left();

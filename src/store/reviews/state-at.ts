@@ -1,0 +1,24 @@
+import { parsePointer } from "../../core/json-pointer.js";
+import type { LoadedCommit } from "../../objects/commit-reader.js";
+import { decodeAt } from "../../objects/decode.js";
+import { digestOfValue } from "../../reviews/binding.js";
+import type { BoundPath } from "../../reviews/record.js";
+import type { Repository } from "../repository.js";
+
+/** What stands at paths of a commit's state, as a review keeps it. */
+export async function boundPaths(
+  repository: Repository,
+  commit: LoadedCommit,
+  paths: readonly string[],
+): Promise<BoundPath[]> {
+  const bound: BoundPath[] = [];
+  const link = commit.root.state;
+  for (const path of paths) {
+    const value =
+      link === undefined
+        ? undefined
+        : await decodeAt(repository.objectsOf(commit), link, parsePointer(path));
+    bound.push({ path, digest: digestOfValue(value) });
+  }
+  return bound;
+}
