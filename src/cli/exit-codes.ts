@@ -3,13 +3,13 @@ import type { ErrorCode } from "../core/errors.js";
 /** What the process's exit code says. */
 export const EXIT = {
   ok: 0,
-  /** The answer is "no": `diff --exit-code` found differences, `merge-base` no common commit. */
+  /** The answer is "no": `diff --exit-code` found differences, `merge-base` no common commit, a person said no. */
   negative: 1,
   /** The command line or the input is wrong. */
   usage: 2,
   /** A store, workflow, revision, ref, stored merge or path does not exist. */
   notFound: 3,
-  /** Somebody else moved a ref, a name is taken, or a merge has conflicts. */
+  /** Somebody else moved a ref, a name is taken, a merge has conflicts, or a person must decide or agree first. */
   conflict: 4,
   /** The store cannot be used now: busy, full, read-only, unreachable. */
   unavailable: 5,
@@ -46,6 +46,7 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   STEP_IN_DOUBT: EXIT.conflict,
   STEP_DENIED: EXIT.conflict,
   APPROVAL_NEEDED: EXIT.conflict,
+  SIDE_EFFECTS_LEFT: EXIT.conflict,
   REVIEW_NOT_FOUND: EXIT.notFound,
   REVIEW_DECIDED: EXIT.conflict,
   REVIEW_EXPIRED: EXIT.conflict,

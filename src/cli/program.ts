@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { VERSION } from "../core/version.js";
 import { command, count, type MakeAction, type Run } from "./command.js";
 import { addMergeCommands } from "./merge-commands.js";
+import { addReviewCommands } from "./review-commands.js";
 import { type GlobalOptions, Session } from "./session.js";
 import { addStepCommands } from "./step-commands.js";
 
@@ -75,6 +76,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("-d, --delete", "delete the branch; its history stays in its reflog")
     .option("--merged [revision]", "list only branches reachable from it (default: canonical)")
     .option("--expected <revision>", "with -d: delete only if the branch is there")
+    .option("-y, --yes", "with -d: also if steps with side effects are left behind")
     .action(action(() => import("./commands/branch.js")));
 
   command(program, "commit [file]", 'commit a state from a JSON file, or standard input ("-")')
@@ -135,6 +137,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   command(program, "reset <branch> <revision>", "point a branch to another commit")
     .option("--expected <revision>", "only if the branch is there")
     .option("--author <id>", "who does it")
+    .option("-y, --yes", "also if steps with side effects are left behind")
     .action(action(() => import("./commands/reset.js")));
 
   program.commandsGroup("Merging:");
@@ -142,6 +145,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
 
   program.commandsGroup("Steps:");
   addStepCommands(program, action);
+  addReviewCommands(program, action);
 
   program.commandsGroup(STORE);
   command(program, "migrate", "bring the schema of a store on a server up to date")

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { AgstateError, isAgstateError } from "../core/errors.js";
 import type { Workflow } from "../store/workflow.js";
@@ -113,4 +114,19 @@ function wantsColour(options: GlobalOptions): boolean {
   if (NO_COLOR !== "" || FORCE_COLOR === "0") return false;
   if (FORCE_COLOR !== "") return true;
   return process.stdout.isTTY === true && process.env.TERM !== "dumb";
+}
+
+/** The user's name on this computer, for what must name somebody. */
+export function userName(): string {
+  try {
+    return userInfo().username;
+  } catch (cause) {
+    // A user id without an entry, as in some containers.
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      "this computer does not say who you are; name yourself with --actor",
+      {},
+      { cause },
+    );
+  }
 }

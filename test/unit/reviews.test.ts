@@ -227,6 +227,26 @@ describe.each(BACKENDS)("reviews on %s", (backend) => {
     expect(await step()).toBe("done 1");
   });
 
+  it("is used up by a step without an intent before that runs, so that a crash does not let it run twice", async () => {
+    const { workflow, branch, other } = await begin();
+    const spec = { name: "book", action: "inference" } as const;
+    const id = await needed(branch.step(spec, () => 1));
+    await (await workflow.review(id)).approve({ actor: "eve" });
+    await new Promise<void>((begun) => {
+      // Never ends, and leaves nothing on the branch.
+      void branch.step(spec, () => {
+        begun();
+        return new Promise<never>(() => undefined);
+      });
+    });
+    expect((await workflow.review(id)).info).toMatchObject({
+      status: "used",
+      use: { number: null },
+    });
+    const cold = await (await other()).branch("a/x");
+    expect(await needed(cold.step(spec, () => 2))).not.toBe(id);
+  });
+
   it("is not found by a name that nobody has", async () => {
     const { workflow } = await begin();
     await expect(workflow.review("approval-none-1")).rejects.toEqual(

@@ -1,16 +1,19 @@
 import { AgstateError } from "../../core/errors.js";
-import { branchRef, parseAgentRef } from "../../refs/names.js";
+import { branchRef, CANONICAL_REF, parseAgentRef } from "../../refs/names.js";
 import type { Ref } from "../../store/types.js";
 import type { Workflow } from "../../store/workflow.js";
+import { EXIT } from "../exit-codes.js";
 import { columns } from "../render/columns.js";
 import { shortId, subjectOf } from "../render/commit.js";
 import { escapeLine } from "../render/escape.js";
 import type { Session } from "../session.js";
+import { agreeToLeave, sideEffectsLeft } from "../side-effects.js";
 
 interface Options {
   readonly delete?: boolean;
   readonly merged?: string | true;
   readonly expected?: string;
+  readonly yes?: boolean;
 }
 
 /** `agstate branch`: lists, creates and deletes. */
@@ -18,7 +21,7 @@ export async function run(
   session: Session,
   args: readonly string[],
   options: Options,
-): Promise<undefined> {
+): Promise<undefined | number> {
   const workflow = await session.workflow();
   const [name, start] = args;
   if (name === undefined) {
@@ -77,12 +80,24 @@ async function remove(
   workflow: Workflow,
   name: string,
   options: Options,
-): Promise<undefined> {
-  const expected = options.expected === undefined ? {} : { expected: options.expected };
-  const { id } = await workflow.deleteBranch(name, expected);
+): Promise<undefined | number> {
+  const ref = branchRef(name);
+  const expected =
+    options.expected ?? (ref === CANONICAL_REF ? undefined : (await workflow.branch(ref)).head.id);
+  const sideEffects =
+    expected === undefined ? [] : await sideEffectsLeft(workflow, expected, "canonical");
+  const agreed = await agreeToLeave(session, sideEffects, {
+    yes: options.yes === true,
+    what: `deleting ${escapeLine(name)}`,
+    left: "canonical does not have",
+  });
+  if (!agreed) return EXIT.negative;
+  // Only if it is where the side effects were looked for.
+  const { id } = await workflow.deleteBranch(name, expected === undefined ? {} : { expected });
   const { out } = session;
-  if (out.json) return void (await out.value({ deleted: branchRef(name), id }));
+  if (out.json) return void (await out.value({ deleted: ref, id, sideEffects }));
   await out.line(
     `Deleted ${escapeLine(name)}, which was at ${out.paint.id(shortId(id))}; its reflog keeps the history.`,
   );
+  return undefined;
 }

@@ -1,17 +1,19 @@
 import { quoteForMessage } from "../../core/names.js";
+import { EXIT } from "../exit-codes.js";
 import { commitJson, shortId, subjectOf } from "../render/commit.js";
 import { cutTo } from "../render/cut.js";
 import { escapeLine } from "../render/escape.js";
 import { paintBranch } from "../render/merge.js";
 import { plural } from "../render/sizes.js";
 import type { Session } from "../session.js";
+import { agreeToLeave, sideEffectsLeft } from "../side-effects.js";
 
 /** `agstate reset BRANCH REV`: points a branch to another commit, unless somebody moved it meanwhile. */
 export async function run(
   session: Session,
   args: readonly string[],
-  options: { readonly expected?: string; readonly author?: string },
-): Promise<undefined> {
+  options: { readonly expected?: string; readonly author?: string; readonly yes?: boolean },
+): Promise<undefined | number> {
   const { out } = session;
   const [name, revision] = args as [string, string];
   const workflow = await session.workflow();
@@ -19,22 +21,30 @@ export async function run(
   const branch = await workflow.branch(name);
   const old = await workflow.resolve(options.expected ?? branch.head.id);
   const commit = await workflow.commitAt(revision);
+  const sideEffects = await sideEffectsLeft(workflow, old, commit.id);
+  const agreed = await agreeToLeave(session, sideEffects, {
+    yes: options.yes === true,
+    what: `resetting ${escapeLine(branch.name)}`,
+    left: `${escapeLine(revision)} does not have`,
+  });
+  if (!agreed) return EXIT.negative;
   const ref = await workflow.reset(name, commit.id, {
     expected: old,
     reason: `reset: moving to ${quoteForMessage(revision)}`,
     ...(options.author === undefined ? {} : { actor: options.author }),
   });
   if (out.json) {
-    return void (await out.value({ ...ref, old, commit: commitJson(commit) }));
+    return void (await out.value({ ...ref, old, commit: commitJson(commit), sideEffects }));
   }
   const { paint } = out;
   const shown = paintBranch(paint, ref.shortName);
   const subject = cutTo(subjectOf(commit.message), 40);
   await out.line(`${shown} is now at ${paint.id(shortId(ref.id))} ${subject}`.trimEnd());
   const { behind } = await workflow.aheadBehind(ref.id, old);
-  if (behind === 0) return;
+  if (behind === 0) return undefined;
   const left = `It leaves ${plural(behind, "commit")} behind`;
   await out.line(
     paint.dim(`${left}; agstate reset ${escapeLine(ref.shortName)} ${shortId(old)} goes back.`),
   );
+  return undefined;
 }

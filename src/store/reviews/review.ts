@@ -189,8 +189,11 @@ export class Review {
     );
   }
 
-  /** What of the branch is not as it was when the review was opened. */
-  private async changed(): Promise<string[]> {
+  /**
+   * What is not as it was when the review was opened: the bound paths of the state at which something
+   * else stands now, or `branch` when the branch was deleted or made anew.
+   */
+  async changed(): Promise<string[]> {
     const { repository } = this;
     const { subject } = this.stored.record;
     const row = await repository.refs.row(branchRef(subject.branch));
