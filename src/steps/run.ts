@@ -144,13 +144,18 @@ export class RunContext {
     const index = this.asked++;
     const recorded = shared.log.take(scope, index, spec.name);
     const place = recorded?.record.place ?? { run: shared.run, scope, index };
-    const execution = new StepExecution(shared.journal, shared.hooks, whole, place, internal);
+    // Rules may have changed since: what is on record keeps its class, unless it is done from the start.
+    const byRule = !internal && shared.hooks.some(({ classify }) => classify !== undefined);
+    const keeps = byRule && recorded !== undefined && recorded.status !== "failed";
+    const done = keeps ? { ...whole, action: recorded.action } : whole;
+    const execution = new StepExecution(shared.journal, shared.hooks, done, place, internal);
     if (recorded === undefined) return execution.run(tool);
-    this.compare(recorded, spec.action ?? "execute", execution.input);
+    const action = byRule ? recorded.action : (spec.action ?? "execute");
+    this.compare(recorded, action, execution.input);
     const { number, status, record } = recorded;
     if (status === "completed") return inKeptOrder(record.output) as Output;
     const begun = { number, attempt: record.attempt };
-    if (status === "started") return resumeStep(execution, shared.journal, whole, tool, begun);
+    if (status === "started") return resumeStep(execution, shared.journal, done, tool, begun);
     // The code that came after has seen the error, and must see it again.
     const isFinal = record.effect === "done" || shared.log.wentOnAfter(recorded);
     if (isFinal && record.error !== undefined) throw new StepError(record.name, record.error);

@@ -8,6 +8,7 @@ import {
   type GovernancePolicy,
   type GovernanceRule,
   isAgstateError,
+  type RunContext,
   type StepCall,
   type Tool,
 } from "../../src/index.js";
@@ -211,6 +212,66 @@ describe.each(BACKENDS)("governance on %s", (backend) => {
     await branch.refresh();
     const approvals = (await all(branch.steps())).map(({ name, approval }) => [name, approval]);
     expect(approvals.filter(([, approval]) => approval !== null)).toHaveLength(3);
+  });
+
+  it("leaves what is on record its class when the rules change, and not what is done from the start", async () => {
+    let action: StepCall["action"] = "inference";
+    const { store } = await makeStore(backend, { stepHooks: [{ classify: () => ({ action }) }] });
+    const workflow = await store.createWorkflow("w");
+    const branch = await workflow.branch({ agent: "a", branch: "x" });
+    let failing = true;
+    const calls: string[] = [];
+    const run = async () =>
+      workflow.run(await workflow.branch("a/x"), async (ctx) => {
+        const first = await ctx.step({ name: "first" }, () => calls.push("first"));
+        const second = await ctx.step({ name: "second" }, ({ key }) => {
+          calls.push(key === null ? "second" : "second with a key");
+          if (failing) throw new Error("not yet");
+          return 2;
+        });
+        return [first, second];
+      });
+    await expect(run()).rejects.toThrow("not yet");
+    action = "write";
+    failing = false;
+    expect(await run()).toEqual([1, 2]);
+    expect(calls).toEqual(["first", "second", "second with a key"]);
+    await branch.refresh();
+    const steps = (await all(branch.steps())).filter(({ name }) => !name.startsWith("agstate:"));
+    expect(steps.map(({ name, action, status }) => [name, action, status])).toEqual([
+      ["second", "write", "completed"],
+      ["first", "inference", "completed"],
+    ]);
+  });
+
+  it("binds an approval to the place in the run", async () => {
+    const { workflow, branch, calls, tool } = await begin({
+      rules: [{ tool: "*", decision: "approve" }],
+    });
+    const spec = { name: "pay", input: 1 } as const;
+    await expect(workflow.run(branch, (ctx) => ctx.step(spec, tool))).rejects.toEqual(
+      agstateError("APPROVAL_NEEDED"),
+    );
+    const [review] = await workflow.reviews({ open: true });
+    await review?.approve({ actor: "eve" });
+    const elsewhere: ((ctx: RunContext) => Promise<unknown>)[] = [
+      async (ctx) => (await ctx.now()) && ctx.step(spec, tool),
+      (ctx) => ctx.all({ part: (part) => part.step(spec, tool) }),
+    ];
+    for (const [i, work] of elsewhere.entries()) {
+      // From the start each time, so that nothing of the other is on record.
+      await workflow.reset("a/x", "canonical");
+      await expect(workflow.run(await workflow.branch("a/x"), work)).rejects.toEqual(
+        agstateError("APPROVAL_NEEDED"),
+      );
+      const other = workflow.run(await workflow.branch("a/x"), (ctx) => ctx.step(spec, tool), {
+        id: `other-${i}`,
+      });
+      await expect(other).rejects.toEqual(agstateError("APPROVAL_NEEDED"));
+    }
+    expect(calls).toEqual([]);
+    await workflow.reset("a/x", "canonical");
+    expect(await workflow.run(await workflow.branch("a/x"), (ctx) => ctx.step(spec, tool))).toBe(1);
   });
 
   it("takes an approval for further attempts of the same step, and for nothing after a reset", async () => {
