@@ -1,5 +1,7 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import type { ObjectId } from "../../src/core/ids.js";
 import type { Branch, GovernancePolicy, RunContext, Tool } from "../../src/index.js";
+import { hashObject } from "../../src/objects/hash.js";
 import { agstateError, all, BACKENDS, makeStore } from "../support/stores.js";
 
 const BOOKING: GovernancePolicy = {
@@ -245,6 +247,27 @@ describe.each(BACKENDS)("reviews on %s", (backend) => {
     });
     const cold = await (await other()).branch("a/x");
     expect(await needed(cold.step(spec, () => 2))).not.toBe(id);
+  });
+
+  it("keeps what is isolated in step records as the very same object", async () => {
+    const { store } = await makeStore(backend, { governance: BOOKING });
+    const isolation = ["/step/input/email", "/step/output"];
+    const workflow = await store.createWorkflow("w", { isolation });
+    const branch = await workflow.branch({ agent: "a", branch: "x" });
+    const spec = { name: "book", input: { email: "eve@example.org", n: 1 } };
+    const id = await needed(branch.step(spec, () => 1));
+    const review = await workflow.review(id);
+    expect(review.info.subject.input).toEqual(spec.input);
+    // As an object of its own, before any step record has it.
+    const { storage } = workflow.internals;
+    const email = hashObject("blob", Buffer.from('"eve@example.org"'));
+    const kept = await storage.readObjects("w", [email]);
+    expect(kept).toEqual([expect.objectContaining({ id: email })]);
+    const [commit] = await storage.readCommits("w", [review.info.commit as ObjectId]);
+    const record = commit?.inline.map(({ body }) => Buffer.from(body).toString("latin1")).join();
+    expect(record).not.toContain("eve@");
+    await review.approve({ actor: "eve" });
+    expect(await branch.step(spec, () => 1)).toBe(1);
   });
 
   it("is not found by a name that nobody has", async () => {

@@ -12,6 +12,7 @@ import { parseReviewRecord, type ReviewRecord } from "../../reviews/record.js";
 import type { RefRow } from "../../storage/port.js";
 import type { Repository } from "../repository.js";
 import { prepareCommit } from "../write-commit.js";
+import { reviewIsolation } from "./isolation.js";
 
 const REVIEWS = "refs/reviews/";
 
@@ -105,7 +106,7 @@ export function prepareChange(
   const prepared = prepareCommit(repository, {
     sink,
     parents: before === undefined ? [] : [before.commit],
-    root: { state: toLink(sink, encodeValue(sink, value, null)) },
+    root: { state: toLink(sink, encodeValue(sink, value, reviewIsolation(repository))) },
     author: actor,
     minStep: 1,
     options: { message: says },
