@@ -35,7 +35,10 @@ export class KillPlan {
     for (const variant of VARIANTS) {
       const { outcome } = await this.#play(variant, []);
       this.#usual.set(variant, outcome);
-      const points = outcome.points.map((point, order) => ({ ...point, order, variant }));
+      // Which entries go out together later is a matter of timing.
+      const points = outcome.points
+        .map((point, order) => ({ ...point, order, variant }))
+        .filter(({ place, nth }) => place !== "all" || nth === 1);
       if (variant === "probed") points.push(...points.flatMap(probes));
       all.push(...points);
     }
