@@ -191,7 +191,9 @@ export class Branch {
   step<Output>(spec: StepSpec<Output>, tool: Tool<Output>): Promise<Output> {
     const hooks = hooksOn(this.repository, this);
     const classed = classified(hooks, spec);
-    return new StepExecution(this.stepJournal(), hooks, classed, undefined).run(tool);
+    const journal = this.stepJournal();
+    journal.begin();
+    return new StepExecution(journal, hooks, classed, undefined).run(tool);
   }
 
   /** Steps on the branch's line of first parents, newest first. */
@@ -231,7 +233,9 @@ export class Branch {
 
   /** @internal */
   stepJournal(): BranchJournal {
-    this.#journal ??= new BranchJournal(this.repository, this);
+    if (this.#journal?.incarnation !== this.row.incarnation) {
+      this.#journal = new BranchJournal(this.repository, this);
+    }
     return this.#journal;
   }
 
@@ -241,9 +245,16 @@ export class Branch {
    * @internal Use `step` or `workflow.run`.
    * @throws AgstateError `REF_CONFLICT`, and what `update` throws
    */
-  appendSteps(entries: readonly StepAppend[]): Promise<Commit[]> {
+  appendSteps(entries: readonly StepAppend[], at: string): Promise<Commit[]> {
     return this.exclusive(async () => {
       const { repository } = this;
+      if (this.headCommit.id !== at) {
+        throw new AgstateError("REF_CONFLICT", `${this.name} is not at ${at} any more`, {
+          ref: this.ref,
+          expected: at,
+          actual: this.headCommit.id,
+        });
+      }
       const prepared: PreparedCommit[] = [];
       const uses: PreparedChange[] = [];
       let head = this.headCommit;

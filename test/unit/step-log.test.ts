@@ -434,6 +434,8 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
           return ctx.step({ name: "ship" }, () => "shipped");
         });
         expect(result).toBe("shipped");
+        // A handle that is taken where the branch is now is fenced off all the same.
+        await branch.refresh();
         release("late");
         await failed;
         const steps = await all(other.branch.steps({ name: "ship" }));
@@ -458,6 +460,33 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
       await expect(branch.sealStep(2, { output: "x" })).rejects.toEqual(
         agstateError("INVALID_ARGUMENT"),
       );
+    });
+
+    it("that lost the branch still seals what it had begun, and goes no further", async () => {
+      const { workflow, branch, again } = await begin();
+      let release: (value: string) => void = () => undefined;
+      const first = workflow.run(branch, async (ctx) => {
+        await ctx.step({ name: "pay", input: 7 }, () => new Promise<string>((r) => (release = r)));
+        return ctx.step({ name: "ship" }, () => "shipped by the first");
+      });
+      const failed = expect(first).rejects.toEqual(agstateError("STEP_FENCED"));
+      while ((await branch.resumePoint()).inFlight.length === 0);
+      const other = await again();
+      await other.branch.step({ name: "beside", action: "write" }, () => "done");
+      release("paid");
+      await failed;
+      const steps = await all((await again()).branch.steps());
+      expect(steps.map(({ name, status }) => [name, status]).slice(0, 2)).toEqual([
+        ["pay", "completed"],
+        ["beside", "completed"],
+      ]);
+      expect(steps.some(({ name }) => name === "ship")).toBe(false);
+      const late = await again();
+      const result = await late.workflow.run(late.branch, async (ctx) => {
+        const paid = await ctx.step({ name: "pay", input: 7 }, () => "never");
+        return `${paid}, ${await ctx.step({ name: "ship" }, () => "shipped")}`;
+      });
+      expect(result).toBe("paid, shipped");
     });
 
     it("gives the same error again to code that went on after it, and tries again what ended it", async () => {

@@ -29,6 +29,7 @@ export interface StepBranch {
   readonly head: Commit;
   readonly loadedHead: LoadedCommit;
   refresh(): Promise<Commit>;
-  appendSteps(entries: readonly StepAppend[]): Promise<Commit[]>;
-  stepJournal(): Journal;
+  /** @param at the commit that the handle must be at */
+  appendSteps(entries: readonly StepAppend[], at: string): Promise<Commit[]>;
+  stepJournal(): Journal & { begin(): void };
 }

@@ -22,13 +22,16 @@ interface Pending {
   readonly resolve: (landed: { number: number }) => void;
   readonly reject: (error: unknown) => void;
   attempts: number;
+  /** A seal of a step that is open still: it lands whoever has gone on with the branch. */
+  onTop: boolean;
 }
 
 /**
  * The step log of a branch: entries that come while a move is under way go out together in the next,
  * as a line of commits.
  *
- * The branch's compare-and-swap is the fence. When somebody else has moved it, without a step, as
+ * The branch's compare-and-swap is the fence, against the commit that is known here: a handle that
+ * was refreshed meanwhile does not open it. When somebody else has moved it, without a step, as
  * an update or a merge does, the entries go on top of that; when somebody else has written a step,
  * that one goes on with the branch, and everything here fails but seals of steps that are open still.
  */
@@ -37,9 +40,13 @@ export class BranchJournal implements Journal {
   readonly branch: string;
   readonly maxBytes: number;
   readonly now: () => number;
-  private readonly incarnation: string;
+  /** Of the branch that this is the log of: one that was made anew has another. */
+  readonly incarnation: string;
   private queue: Pending[] = [];
   private running = false;
+  /** The commit up to which the branch's steps are known here, wherever the handle is. */
+  private known: string;
+  private runs = 0;
 
   constructor(
     private readonly repository: Repository,
@@ -50,6 +57,22 @@ export class BranchJournal implements Journal {
     this.maxBytes = repository.context.limits.stateMaxBytes;
     this.now = repository.context.now;
     this.incarnation = handle.incarnation;
+    this.known = handle.head.id;
+  }
+
+  /** Takes the handle's head for known, as a step begins that stands by itself; nothing while a run is under way. */
+  begin(): void {
+    if (this.runs === 0 && this.queue.length === 0 && !this.running)
+      this.known = this.handle.head.id;
+  }
+
+  /** Takes the handle's head for known, once for a whole run, until what it answers is called. */
+  beginRun(): () => void {
+    this.begin();
+    this.runs++;
+    return () => {
+      this.runs--;
+    };
   }
 
   keyOf(number: number): string {
@@ -63,7 +86,7 @@ export class BranchJournal implements Journal {
 
   land(entry: JournalEntry): Promise<{ number: number }> {
     return new Promise((resolve, reject) => {
-      this.queue.push({ entry, resolve, reject, attempts: 0 });
+      this.queue.push({ entry, resolve, reject, attempts: 0, onTop: false });
       if (this.running) return;
       this.running = true;
       queueMicrotask(() => void this.run());
@@ -80,22 +103,31 @@ export class BranchJournal implements Journal {
    * one that needs an approval alone, since that may not hold any more.
    */
   private take(): Pending[] {
-    if (this.queue[0]?.entry.approval !== undefined) return this.queue.splice(0, 1);
+    const [first] = this.queue;
+    if (first?.entry.approval !== undefined || first?.onTop === true) {
+      return this.queue.splice(0, 1);
+    }
     const edits = this.queue.findIndex(
-      ({ entry }, i) => i > 0 && (entry.operations !== undefined || entry.approval !== undefined),
+      ({ entry, onTop }, i) =>
+        i > 0 && (entry.operations !== undefined || entry.approval !== undefined || onTop),
     );
     const most = edits < 0 ? MOVE_MAX_COMMITS : Math.min(edits, MOVE_MAX_COMMITS);
     return this.queue.splice(0, most);
   }
 
   private async move(pending: readonly Pending[]): Promise<void> {
-    const before = this.handle.head;
+    const onTop = pending[0]?.onTop === true;
     let commits: Commit[];
     try {
       if (this.handle.incarnation !== this.incarnation) throw this.fenced("was made anew");
-      commits = await this.handle.appendSteps(pending.map(({ entry }) => this.append(entry)));
+      commits = await this.handle.appendSteps(
+        pending.map(({ entry }) => this.append(entry)),
+        onTop ? this.handle.head.id : this.known,
+      );
+      // What is fenced off once stays so: the steps of others do not become known.
+      if (!onTop) this.known = (commits.at(-1) as Commit).id;
     } catch (error) {
-      if (isAgstateError(error, "REF_CONFLICT")) await this.again(pending, before, error);
+      if (isAgstateError(error, "REF_CONFLICT")) await this.again(pending, error);
       else for (const { reject } of pending) reject(error);
       return;
     }
@@ -132,19 +164,23 @@ export class BranchJournal implements Journal {
   }
 
   /** Looks who was faster, and queues again what may still land. */
-  private async again(pending: readonly Pending[], before: Commit, error: Error): Promise<void> {
+  private async again(pending: readonly Pending[], error: Error): Promise<void> {
     try {
       await sleep(Math.random() * PAUSE_MAX_MS);
       const head = await this.handle.refresh();
       if (this.handle.incarnation !== this.incarnation) throw this.fenced("was made anew");
-      const other = await this.stepSince(head.id, before.id);
+      const other = await this.stepSince(head.id, this.known);
+      if (other === null) this.known = head.id;
       const back: Pending[] = [];
       for (const one of pending) {
         const { status, number } = one.entry;
         const open = status !== "started" && number !== undefined && head.inFlight.includes(number);
         if (other !== null && !open) one.reject(this.fenced(`has a step of ${other}`));
         else if (++one.attempts >= ATTEMPTS) one.reject(error);
-        else back.push(one);
+        else {
+          one.onTop = other !== null;
+          back.push(one);
+        }
       }
       this.queue.unshift(...back);
     } catch (failure) {

@@ -116,6 +116,7 @@ export async function sealStep(
     if (!inFlight.includes(number) && record?.effect !== "done") throw notOpen();
     if (record === null) break;
     const journal = branch.stepJournal();
+    journal.begin();
     const { output: _, error: __, effect: ___, ...begun } = record;
     await journal.land({
       action: commit.step.action,

@@ -41,9 +41,11 @@ export async function runOn<Result>(
     );
   }
   running.add(branch);
+  let release = () => {};
   try {
     await branch.refresh();
     const journal = branch.stepJournal();
+    release = journal.beginRun();
     const onRecord = await readRun(repository, branch.loadedHead, id);
     if (onRecord.end !== null) return inKeptOrder(onRecord.end.output) as Result;
     const mark = (name: string, rest: { input?: JsonValue; output?: JsonValue }) =>
@@ -76,6 +78,7 @@ export async function runOn<Result>(
     await mark(RUN_ENDS, output === undefined ? {} : { output });
     return (output === undefined ? result : inKeptOrder(output)) as Result;
   } finally {
+    release();
     running.delete(branch);
   }
 }
