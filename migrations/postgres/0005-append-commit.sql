@@ -51,7 +51,10 @@ BEGIN
   END LOOP;
   r_batch := 1; r_seq := r.seq + 1; r_log_hash := encode(new_hash, 'hex');
   r_incarnation := encode(r.incarnation, 'hex'); r_max_step := greatest(r.max_step, m_max_step);
-  PERFORM :"schema".notify_watchers(ARRAY[p_workflow]);
+  -- Looked up here, as calling the function costs more than finding nobody.
+  IF EXISTS (SELECT 1 FROM :"schema".watchers AS t WHERE t.workflow_id = p_workflow) THEN
+    PERFORM :"schema".notify_watchers(ARRAY[p_workflow]);
+  END IF;
   RETURN NEXT;
 END
 $$;
