@@ -1,12 +1,34 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 
 const SCRIPT = fileURLToPath(new URL("../../scripts/crash.mjs", import.meta.url));
 
+/** Declares the short form of the crash harness over one kind of store. */
+export function crashTests(store: "sqlite" | "postgres", kills: number): void {
+  const over = (counts: Readonly<Record<"kills" | "races" | "replays", number>>) =>
+    crash([
+      ...["--store", store],
+      ...Object.entries(counts).flatMap(([name, count]) => [`--${name}`, String(count)]),
+    ]);
+
+  describe(`processes that are killed in the middle of their steps, on ${store}`, () => {
+    it("lose no effect, double none, and do no sealed step again", async () => {
+      const tally = await over({ kills, races: 0, replays: 0 });
+      expect(tally.kills).toBeGreaterThanOrEqual(kills);
+    });
+
+    it("do each effect once when ten run one branch, and replay 100 parallel steps as they were", async () => {
+      const tally = await over({ kills: 0, races: 2, replays: 10 });
+      expect(tally.kills).toBe(10);
+      expect(tally.effects).toBeGreaterThanOrEqual(2 * 6 + 50);
+    });
+  });
+}
+
 /** Runs the crash harness, expects that it found nothing wrong, and answers how much there was of it. */
-export async function crash(
+async function crash(
   args: readonly string[],
 ): Promise<{ readonly kills: number; readonly effects: number }> {
   const child = spawn(process.execPath, [SCRIPT, "--lanes", "2", ...args]);
