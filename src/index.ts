@@ -29,6 +29,7 @@ export {
   type InDoubt,
   type Probed,
   StepError,
+  type StepDescription,
   type StepSpec,
   type Tool,
   type ToolCall,

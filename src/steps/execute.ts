@@ -78,8 +78,16 @@ export interface StepSpec<Output> {
   readonly inDoubt?: InDoubt<Output>;
   /** Edits of the state that land together with the seal. */
   readonly update?: (output: Output) => readonly StateOperation[];
+  /** What is kept beside the output: of a model's call, its whole response and the tool calls in it. */
+  readonly describe?: (output: Output) => StepDescription;
   /** W3C traceparent of the commits. */
   readonly trace?: string;
+}
+
+/** Parts of a step's record that only its code can tell: any JSON values. */
+export interface StepDescription {
+  readonly toolCalls?: unknown;
+  readonly llmResponse?: unknown;
 }
 
 export type Tool<Output> = (call: ToolCall) => Promise<Output> | Output;
@@ -244,7 +252,7 @@ export class StepExecution<Output> {
 
   /** Records what came out of a step that was done elsewhere, or before. */
   async seal(output: Output, number: number | null, attempt: number): Promise<Output> {
-    const { spec, journal } = this;
+    const { spec } = this;
     if (!this.keyed && this.action === "read" && spec.memoize !== true) {
       await this.tell((hooks) =>
         hooks.after?.(this.call(number, attempt), { status: "completed", output }),
@@ -252,11 +260,11 @@ export class StepExecution<Output> {
       return output;
     }
     let recorded: JsonValue | undefined;
+    let described: Pick<StepRecord, "toolCalls" | "llmResponse">;
     let operations: readonly StateOperation[] | undefined;
     try {
-      if (output !== undefined) {
-        recorded = normalize(output, { maxBytes: journal.maxBytes, what: "step output" });
-      }
+      recorded = this.kept(output, "step output");
+      described = this.described(output);
       operations = spec.update?.(output);
     } catch (error) {
       // The effect has happened: it must be on record, and must not happen again.
@@ -267,13 +275,31 @@ export class StepExecution<Output> {
       );
       throw error;
     }
-    const rest = recorded === undefined ? {} : { output: recorded };
+    const rest = { ...(recorded === undefined ? {} : { output: recorded }), ...described };
     await this.land("completed", number ?? undefined, attempt, rest, operations);
     await this.tell((hooks) =>
       hooks.after?.(this.call(number, attempt), { status: "completed", output }),
     );
     // What a replay will give: the same value, in the same form.
     return recorded === undefined ? output : (inKeptOrder(recorded) as Output);
+  }
+
+  private described(output: Output): Pick<StepRecord, "toolCalls" | "llmResponse"> {
+    const { toolCalls, llmResponse } = this.spec.describe?.(output) ?? {};
+    const [calls, response] = [
+      this.kept(toolCalls, "step's tool calls"),
+      this.kept(llmResponse, "step's LLM response"),
+    ];
+    return {
+      ...(calls === undefined ? {} : { toolCalls: calls }),
+      ...(response === undefined ? {} : { llmResponse: response }),
+    };
+  }
+
+  private kept(value: unknown, what: string): JsonValue | undefined {
+    return value === undefined
+      ? undefined
+      : normalize(value, { maxBytes: this.journal.maxBytes, what });
   }
 
   private async fail(
@@ -299,7 +325,7 @@ export class StepExecution<Output> {
     status: StepStatus,
     number: number | undefined,
     attempt: number,
-    rest: Pick<StepRecord, "output" | "error" | "effect">,
+    rest: Pick<StepRecord, "output" | "toolCalls" | "llmResponse" | "error" | "effect">,
     operations?: readonly StateOperation[],
   ): Promise<{ readonly number: number }> {
     const { spec, place, journal } = this;

@@ -29,6 +29,10 @@ export interface StepRecord {
   readonly attempt: number;
   readonly input?: JsonValue;
   readonly output?: JsonValue;
+  /** The tool calls that a model asked for. */
+  readonly toolCalls?: JsonValue;
+  /** A model's response as it came, where the output is only a part of it. */
+  readonly llmResponse?: JsonValue;
   readonly error?: StepFailure;
   /** Of a failed step: the tool was done, and only what came out could not be kept. It is not called again. */
   readonly effect?: "done";

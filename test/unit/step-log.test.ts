@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import {
   type Branch,
@@ -85,6 +86,34 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
       expect(await commits({ name: "m", action: "read", memoize: true })).toBe(1);
       expect(await commits({ name: "r", action: "read" })).toBe(0);
       expect((await all(branch.steps())).map(({ number }) => number)).toEqual([4, 3, 2, 1]);
+    });
+
+    it("keeps a model's response and the tool calls in it beside its output", async () => {
+      const { branch } = await begin();
+      const calls = [{ id: "c1", name: "book", arguments: { room: 1 } }];
+      const answer = { text: "I book it", calls };
+      const output = await branch.step(
+        {
+          name: "think",
+          action: "inference",
+          input: { prompt: "book a room" },
+          describe: (text: string) => ({ toolCalls: calls, llmResponse: { ...answer, text } }),
+        },
+        () => answer.text,
+      );
+      expect(output).toBe("I book it");
+      const [step] = await all(branch.steps());
+      expect(step).toMatchObject({ output: "I book it", toolCalls: calls, llmResponse: answer });
+      expect(step?.inputHash).toBe(
+        createHash("sha256").update('{"prompt":"book a room"}').digest("hex"),
+      );
+      const unkept = branch.step(
+        { name: "odd", action: "inference", describe: () => ({ toolCalls: [1n] }) },
+        () => "paid for",
+      );
+      await expect(unkept).rejects.toEqual(agstateError("INVALID_VALUE"));
+      const [odd] = await all(branch.steps());
+      expect(odd).toMatchObject({ name: "odd", status: "failed", toolCalls: undefined });
     });
 
     it("is tried again with the same key, each attempt on record before it begins", async () => {

@@ -1,3 +1,4 @@
+import type { JsonValue } from "../../core/json.js";
 import type { StepStatus } from "../../objects/commit.js";
 import type { StepDetails } from "../../store/steps/list.js";
 import { escapeLine } from "./escape.js";
@@ -27,8 +28,10 @@ export function stepLines(paint: Paint, step: StepDetails): string[] {
     ["started", time(step.startedAt)],
     ["ended", time(step.completedAt)],
     ["commit", paint.id(step.commit)],
-    ["input", step.input === undefined ? "" : escapeLine(JSON.stringify(step.input))],
-    ["output", step.output === undefined ? "" : escapeLine(JSON.stringify(step.output))],
+    ["input", jsonText(step.input)],
+    ["output", jsonText(step.output)],
+    ["calls", jsonText(step.toolCalls)],
+    ["response", jsonText(step.llmResponse)],
     [
       "error",
       step.error === undefined ? "" : escapeLine(`${step.error.name}: ${step.error.message}`),
@@ -37,4 +40,8 @@ export function stepLines(paint: Paint, step: StepDetails): string[] {
   return rows
     .filter(([, value]) => value !== "")
     .map(([label, value]) => `${paint.dim(label.padEnd(8))} ${value}`);
+}
+
+function jsonText(value: JsonValue | undefined): string {
+  return value === undefined ? "" : escapeLine(JSON.stringify(value));
 }

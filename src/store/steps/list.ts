@@ -17,7 +17,12 @@ export interface StepDetails {
   readonly status: StepStatus;
   readonly attempt: number;
   readonly input: JsonValue | undefined;
+  /** SHA-256 of the input's canonical text, as hex; null when it has none. */
+  readonly inputHash: string | null;
   readonly output: JsonValue | undefined;
+  /** What the step's `describe` told. */
+  readonly toolCalls: JsonValue | undefined;
+  readonly llmResponse: JsonValue | undefined;
   readonly error: StepFailure | undefined;
   /** Its idempotency key; null when it has none. */
   readonly key: string | null;
@@ -70,6 +75,7 @@ function detailsOf(
   record: StepRecord,
 ): StepDetails {
   const { name, attempt, input, output, error, startedAt, completedAt, approval } = record;
+  const { toolCalls, llmResponse } = record;
   return {
     number: step.number,
     name,
@@ -77,7 +83,10 @@ function detailsOf(
     status: step.status,
     attempt,
     input,
+    inputHash: step.input ?? null,
     output,
+    toolCalls,
+    llmResponse,
     error,
     key: step.key ?? null,
     approval: approval ?? null,
