@@ -28,8 +28,8 @@ export type { BoundPath, FoundOut, ReviewStatus, ReviewSubject } from "./reviews
 export {
   type InDoubt,
   type Probed,
-  StepError,
   type StepDescription,
+  StepError,
   type StepSpec,
   type Tool,
   type ToolCall,
@@ -42,6 +42,8 @@ export type { Branch } from "./store/branch.js";
 export { type Diagnosis, diagnoseStore } from "./store/diagnose.js";
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
 export type { GcOptions, GcReport } from "./store/gc/collect.js";
+export type { AcquireOptions, LeaseInfo } from "./store/lease/acquire.js";
+export type { Lease } from "./store/lease/lease.js";
 export type { StoredMerge } from "./store/merge/merging.js";
 export type {
   Conflict,

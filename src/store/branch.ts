@@ -17,6 +17,8 @@ import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import { classified, StepExecution, type StepSpec, type Tool } from "../steps/execute.js";
 import type { StepFailure } from "../steps/record.js";
 import type { RefRow } from "../storage/port.js";
+import type { AcquireOptions, LeaseInfo } from "./lease/acquire.js";
+import type { Lease } from "./lease/lease.js";
 import { changedPolicies, policiesOf } from "./merge/policies.js";
 import type { Repository } from "./repository.js";
 import { useApproval } from "./reviews/approval.js";
@@ -59,6 +61,7 @@ export class Branch {
   #value: JsonValue | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #journal: BranchJournal | undefined;
+  #lease: Lease | undefined;
 
   /** @internal Use `workflow.branch`. */
   constructor(
@@ -85,6 +88,16 @@ export class Branch {
   /** 32 hex digits, drawn anew each time a branch of this name is created. */
   get incarnation(): string {
     return this.row.incarnation;
+  }
+
+  /** @internal The number of the last log entry that the handle read or wrote. */
+  get seq(): number {
+    return this.row.seq;
+  }
+
+  /** @internal Aborts when the lease that was acquired on this handle is lost. */
+  get leaseSignal(): AbortSignal | undefined {
+    return this.#lease?.signal;
   }
 
   /** @internal */
@@ -223,6 +236,28 @@ export class Branch {
         ? undefined
         : normalize(outcome.output, { maxBytes: stateMaxBytes, what: "step output" });
     return sealStep(this.repository, this, number, { output }, by);
+  }
+
+  /**
+   * Acquires the lease on the branch, so that of several processes that would go on with it all but one
+   * know early that they are not needed. The intent's compare-and-swap fences with and without it.
+   *
+   * A lease is taken over from a process that is known to have ended, or has given no sign of life for as
+   * long as its lease lasts. While this handle's lease is lost, its steps are refused.
+   *
+   * @throws AgstateError `LEASE_HELD` when its holder lives, `INVALID_ARGUMENT`
+   */
+  async acquire(options: AcquireOptions = {}): Promise<Lease> {
+    const { acquireLease } = await import("./lease/acquire.js");
+    const lease = await acquireLease(this.repository, this, options);
+    this.#lease = lease;
+    return lease;
+  }
+
+  /** Who holds the lease on the branch; null when nobody does. */
+  async lease(): Promise<LeaseInfo | null> {
+    const { leaseOn } = await import("./lease/acquire.js");
+    return leaseOn(this.repository, this);
   }
 
   /** Reads, from the branch's head alone, the number of the next step and which are begun and not sealed. */

@@ -19,9 +19,19 @@ export async function run(session: Session, args: readonly string[]): Promise<un
     }
   }
   inDoubt.reverse();
-  if (out.json) return void (await out.value({ branch: branch.name, nextSeq, inFlight, inDoubt }));
+  const lease = await branch.lease();
+  if (out.json) {
+    return void (await out.value({ branch: branch.name, nextSeq, inFlight, inDoubt, lease }));
+  }
   const name = escapeLine(branch.name);
   await out.line(`${out.paint.ref(name)} goes on with step ${nextSeq}`);
+  if (lease !== null) {
+    const is = lease.gone ? "held the lease, and its process has ended" : "holds the lease";
+    const since = lease.acquiredAt.toISOString().slice(0, 19).replace("T", " ");
+    await out.line(
+      out.paint.dim(`${escapeLine(lease.holder)} ${is} (token ${lease.token}, since ${since})`),
+    );
+  }
   if (inFlight.length === 0) return void (await out.line("No step is in doubt."));
   await out.line(
     out.paint.bad(

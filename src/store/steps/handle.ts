@@ -26,6 +26,8 @@ export interface StepBranch {
   readonly author: string;
   /** The least number that the next step may take. */
   readonly minStep: number;
+  /** Aborts when the lease that was acquired on the handle is lost. */
+  readonly leaseSignal: AbortSignal | undefined;
   readonly head: Commit;
   readonly loadedHead: LoadedCommit;
   refresh(): Promise<Commit>;

@@ -86,6 +86,10 @@ export class BranchJournal implements Journal {
 
   land(entry: JournalEntry): Promise<{ number: number }> {
     return new Promise((resolve, reject) => {
+      const lease = this.handle.leaseSignal;
+      // A seal tells of what has happened, which nobody else can.
+      const seals = entry.number !== undefined && entry.status !== "started";
+      if (lease?.aborted === true && !seals) return reject(lease.reason);
       this.queue.push({ entry, resolve, reject, attempts: 0, onTop: false });
       if (this.running) return;
       this.running = true;

@@ -4,6 +4,8 @@ import { normalize } from "../../objects/normalize.js";
 import { inKeptOrder, STEP_RECORD_VERSION } from "../../steps/record.js";
 import { type Drift, RecordedRun, RunContext } from "../../steps/run.js";
 import type { Branch } from "../branch.js";
+import type { AcquireOptions } from "../lease/acquire.js";
+import type { Lease } from "../lease/lease.js";
 import type { Repository } from "../repository.js";
 import { hooksOn } from "../reviews/hooks.js";
 import { RUN_BEGINS, RUN_ENDS, readRun } from "./read.js";
@@ -14,6 +16,11 @@ export interface RunOptions {
   /** The version of the code, kept with the run's beginning and told when it differs. */
   readonly version?: string;
   readonly signal?: AbortSignal;
+  /**
+   * Acquires the lease on the branch before anything is done, and gives it back at the end: whoever
+   * comes later knows it before it has paid for anything. `true` for the defaults.
+   */
+  readonly lease?: boolean | AcquireOptions;
   /** Told of inputs that differ from those on record after a read that was not recorded. */
   readonly onDrift?: (drift: Drift) => void;
 }
@@ -24,7 +31,7 @@ const running = new WeakSet<Branch>();
 /**
  * Does a piece of work whose steps are on record, or what is left of it.
  *
- * @throws what the work throws; AgstateError `STEP_MISMATCH`, `STEP_FENCED`, `STEP_IN_DOUBT`
+ * @throws what the work throws; AgstateError `STEP_MISMATCH`, `STEP_FENCED`, `STEP_IN_DOUBT`, `LEASE_HELD`, `LEASE_LOST`
  */
 export async function runOn<Result>(
   repository: Repository,
@@ -32,7 +39,7 @@ export async function runOn<Result>(
   work: (ctx: RunContext) => Promise<Result>,
   options: RunOptions,
 ): Promise<Result> {
-  const { id = "main", version, signal, onDrift = () => undefined } = options;
+  const { id = "main", version, signal: given, onDrift = () => undefined } = options;
   if (running.has(branch)) {
     throw new AgstateError(
       "STEP_FENCED",
@@ -42,7 +49,16 @@ export async function runOn<Result>(
   }
   running.add(branch);
   let release = () => {};
+  let lease: Lease | undefined;
   try {
+    if (options.lease) {
+      lease = await branch.acquire({
+        ...(given === undefined ? {} : { signal: given }),
+        ...(options.lease === true ? {} : options.lease),
+      });
+    }
+    const signals = [given, lease?.signal].filter((each) => each !== undefined);
+    const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
     await branch.refresh();
     const journal = branch.stepJournal();
     release = journal.beginRun();
@@ -80,6 +96,8 @@ export async function runOn<Result>(
   } finally {
     release();
     running.delete(branch);
+    // One that cannot be given back runs out.
+    await lease?.release().catch(() => undefined);
   }
 }
 
