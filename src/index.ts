@@ -42,6 +42,7 @@ export type { Branch } from "./store/branch.js";
 export { type Diagnosis, diagnoseStore } from "./store/diagnose.js";
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
 export type { GcOptions, GcReport } from "./store/gc/collect.js";
+export type { Granularity } from "./store/granularity.js";
 export type { AcquireOptions, LeaseInfo } from "./store/lease/acquire.js";
 export type { Lease } from "./store/lease/lease.js";
 export type { StoredMerge } from "./store/merge/merging.js";
@@ -92,7 +93,7 @@ export type {
   WriteOptions,
 } from "./store/types.js";
 export type { Move, Moves, Positions, WatchOptions } from "./store/watch.js";
-export type { BranchOptions, RefChangeOptions, Workflow } from "./store/workflow.js";
+export type { BranchOptions, OpenOptions, RefChangeOptions, Workflow } from "./store/workflow.js";
 export {
   type MigrateStoreOptions,
   type MigrationReport,

@@ -321,9 +321,16 @@ export class Store {
     return this.context.storage.checkStructure();
   }
 
-  /** Waits for writes under way and closes the store; calling it again does nothing. */
-  close(): Promise<void> {
-    return this.context.storage.close();
+  /**
+   * Lands what handles have gathered, waits for writes under way and closes the store; calling it again
+   * does nothing.
+   *
+   * @throws AgstateError `REF_CONFLICT` when gathered commits are lost; the store is closed then, too
+   */
+  async close(): Promise<void> {
+    const landings = await Promise.allSettled([...this.context.gathering].map((land) => land()));
+    await this.context.storage.close();
+    for (const landing of landings) if (landing.status === "rejected") throw landing.reason;
   }
 
   [Symbol.asyncDispose](): Promise<void> {

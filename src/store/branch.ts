@@ -13,16 +13,16 @@ import { encodeValue, type Link, toLink } from "../objects/encode.js";
 import { normalize } from "../objects/normalize.js";
 import { ObjectSink } from "../objects/sink.js";
 import { shortRefName } from "../refs/names.js";
-import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import { classified, StepExecution, type StepSpec, type Tool } from "../steps/execute.js";
 import type { StepFailure } from "../steps/record.js";
 import type { RefRow } from "../storage/port.js";
+import { BranchHead } from "./branch-head.js";
+import type { Gathering } from "./granularity.js";
 import type { AcquireOptions, LeaseInfo } from "./lease/acquire.js";
 import type { Lease } from "./lease/lease.js";
 import { changedPolicies, policiesOf } from "./merge/policies.js";
 import type { Repository } from "./repository.js";
 import { useApproval } from "./reviews/approval.js";
-import { usedMeanwhile } from "./reviews/desk.js";
 import { hooksOn } from "./reviews/hooks.js";
 import type { PreparedChange } from "./reviews/stored.js";
 import type { StepAppend } from "./steps/handle.js";
@@ -57,8 +57,9 @@ export class Branch {
   readonly ref: string;
   /** As people see it, such as `agents/booker/try-1`. */
   readonly name: string;
-  /** The last committed state, kept to find what changes in the next; undefined when not at hand. */
-  #value: JsonValue | undefined;
+  /** The state that was last committed or read, by its object's id, to find what changes in the next. */
+  #state: { readonly id: ObjectId | undefined; readonly value: JsonValue } | undefined;
+  readonly #head: BranchHead;
   #last: Promise<unknown> = Promise.resolve();
   #journal: BranchJournal | undefined;
   #lease: Lease | undefined;
@@ -66,33 +67,43 @@ export class Branch {
   /** @internal Use `workflow.branch`. */
   constructor(
     private readonly repository: Repository,
-    private row: RefRow,
-    private headCommit: LoadedCommit,
+    row: RefRow,
+    headCommit: LoadedCommit,
     /** Who writes unless a call says otherwise. */
     readonly author: string,
+    gathering: Gathering | null = null,
   ) {
     this.ref = row.name;
     this.name = shortRefName(row.name);
+    this.#head = new BranchHead(repository, row, headCommit, gathering, {
+      landQuietly: () => this.exclusive(() => this.#head.landQuietly()),
+      land: () => this.flush(),
+    });
   }
 
-  /** The commit that the handle is at. */
+  /** The commit that the handle is at; of a handle that gathers commits, one that may not have landed yet. */
   get head(): Commit {
-    return toCommit(this.headCommit);
+    return toCommit(this.#head.commit);
+  }
+
+  /** How many commits of this handle were gathered and have not landed. */
+  get gathered(): number {
+    return this.#head.gathered;
   }
 
   /** @internal The head with everything that its row holds. */
   get loadedHead(): LoadedCommit {
-    return this.headCommit;
+    return this.#head.commit;
   }
 
   /** 32 hex digits, drawn anew each time a branch of this name is created. */
   get incarnation(): string {
-    return this.row.incarnation;
+    return this.#head.row.incarnation;
   }
 
   /** @internal The number of the last log entry that the handle read or wrote. */
   get seq(): number {
-    return this.row.seq;
+    return this.#head.row.seq;
   }
 
   /** @internal Aborts when the lease that was acquired on this handle is lost. */
@@ -102,24 +113,39 @@ export class Branch {
 
   /** @internal */
   get minStep(): number {
-    return Math.max(this.headCommit.nextStep, this.row.maxStep + 1);
+    return Math.max(this.#head.commit.nextStep, this.#head.maxStep + 1);
   }
 
-  /** Reads where the branch is now, and takes the handle there. */
+  /**
+   * Lands what the handle has gathered.
+   *
+   * @throws AgstateError `REF_CONFLICT` when somebody else has moved the branch: what was gathered is lost then
+   */
+  flush(): Promise<Commit> {
+    return this.exclusive(async () => {
+      await this.#head.land();
+      return this.head;
+    });
+  }
+
+  /** Reads where the branch is now, and takes the handle there, after what it has gathered has landed. */
   refresh(): Promise<Commit> {
     return this.exclusive(async () => {
+      await this.#head.land();
       const { row, commit } = (await this.repository.refs.head(this.ref)) ?? {};
       if (row === undefined || row.id === null) {
         throw new AgstateError("REF_NOT_FOUND", `branch ${this.name} does not exist any more`, {
           ref: this.ref,
         });
       }
-      if (row.id !== this.headCommit.id) {
-        const { commits } = this.repository;
-        this.headCommit = commit === undefined ? await commits.read(row.id) : commits.prime(commit);
-        this.#value = undefined;
-      }
-      this.row = row;
+      const { commits } = this.repository;
+      const at =
+        row.id === this.#head.commit.id
+          ? this.#head.commit
+          : commit === undefined
+            ? await commits.read(row.id)
+            : commits.prime(commit);
+      this.#head.reset(row, at);
       return this.head;
     });
   }
@@ -166,14 +192,14 @@ export class Branch {
       this.write(
         options,
         async () => null,
-        (sink) => changedPolicies(this.repository, this.headCommit, sink, changes),
+        (sink) => changedPolicies(this.repository, this.#head.commit, sink, changes),
       ),
     );
   }
 
   /** The merge policies that act when this branch is merged into, by path. */
   policies(): Promise<Policies> {
-    return policiesOf(this.repository, this.headCommit);
+    return policiesOf(this.repository, this.#head.commit);
   }
 
   /**
@@ -182,16 +208,19 @@ export class Branch {
    * @throws AgstateError `PATH_NOT_FOUND`
    */
   state(pointer = ""): Promise<State> {
-    return readState(this.repository, this.headCommit, pointer, this.name);
+    const { commit, headObjects } = this.#head;
+    return readState(this.repository, commit, pointer, this.name, headObjects);
   }
 
   /** Commits from the head back, children before parents. */
   async *log(options: LogOptions = {}): AsyncGenerator<Commit, void, undefined> {
-    yield* logFrom(this.repository, [this.headCommit.id], options);
+    await this.flush();
+    yield* logFrom(this.repository, [this.#head.commit.id as ObjectId], options);
   }
 
   /** The branch's log of moves, newest first. */
-  reflog(options: { limit?: number } = {}): Promise<ReflogLine[]> {
+  async reflog(options: { limit?: number } = {}): Promise<ReflogLine[]> {
+    await this.flush();
     return readReflog(this.repository, this.ref, options.limit);
   }
 
@@ -210,8 +239,9 @@ export class Branch {
   }
 
   /** Steps on the branch's line of first parents, newest first. */
-  steps(filter: StepFilter = {}): AsyncGenerator<StepDetails, void, undefined> {
-    return listSteps(this.repository, this.headCommit, filter);
+  async *steps(filter: StepFilter = {}): AsyncGenerator<StepDetails, void, undefined> {
+    await this.flush();
+    yield* listSteps(this.repository, this.#head.commit, filter);
   }
 
   /**
@@ -263,12 +293,12 @@ export class Branch {
   /** Reads, from the branch's head alone, the number of the next step and which are begun and not sealed. */
   async resumePoint(): Promise<{ readonly nextSeq: number; readonly inFlight: readonly number[] }> {
     const { inFlight } = await this.refresh();
-    return { nextSeq: Math.max(this.headCommit.nextStep, this.row.maxStep + 1), inFlight };
+    return { nextSeq: this.minStep, inFlight };
   }
 
   /** @internal */
   stepJournal(): BranchJournal {
-    if (this.#journal?.incarnation !== this.row.incarnation) {
+    if (this.#journal?.incarnation !== this.incarnation) {
       this.#journal = new BranchJournal(this.repository, this);
     }
     return this.#journal;
@@ -283,17 +313,19 @@ export class Branch {
   appendSteps(entries: readonly StepAppend[], at: string): Promise<Commit[]> {
     return this.exclusive(async () => {
       const { repository } = this;
-      if (this.headCommit.id !== at) {
+      if (this.#head.commit.id !== at) {
         throw new AgstateError("REF_CONFLICT", `${this.name} is not at ${at} any more`, {
           ref: this.ref,
           expected: at,
-          actual: this.headCommit.id,
+          actual: this.#head.commit.id,
         });
       }
+      // An approval is bound to what others can see.
+      if (entries.some(({ approval }) => approval !== undefined)) await this.#head.land();
       const prepared: PreparedCommit[] = [];
       const uses: PreparedChange[] = [];
-      let head = this.headCommit;
-      let minStep = this.row.maxStep + 1;
+      let head = this.#head.commit;
+      let { minStep } = this;
       for (const { step, operations, message, trace, approval, author = this.author } of entries) {
         const sink = new ObjectSink();
         const { envelope, policy } = head.root;
@@ -318,28 +350,12 @@ export class Branch {
         head = next.loaded;
         minStep = Math.max(minStep, next.maxStep + 1);
       }
-      const last = prepared.at(-1);
-      if (last === undefined) return [];
-      const reason = (entries.at(-1) as StepAppend).message;
-      const update: RefUpdate = {
-        ref: this.ref,
-        expect: { kind: "id", id: this.headCommit.id, seq: this.row.seq },
-        target: last.record.id,
-        commits: prepared.map((each) => each.record),
-        maxStep: Math.max(...prepared.map((each) => each.maxStep)),
-        note: { actor: last.loaded.committer, reason: reasonOf(reason) },
-      };
-      const objects = [...prepared, ...uses].flatMap((each) => each.objects);
-      const [answer, ...used] = await repository.refs.apply({
-        updates: [update, ...uses.map((use) => use.update)],
-        objects: objects.map((object) => object.record),
+      const reason = entries.at(-1)?.message ?? "";
+      await this.#head.put(prepared, {
+        note: { actor: head.committer, reason: reasonOf(reason) },
+        mayWait: entries.every(({ step }) => step.action === "read") && uses.length === 0,
+        uses,
       });
-      const lost = used.findIndex(({ outcome }) => outcome === "conflict");
-      if (answer?.outcome === "skipped" && lost >= 0) throw usedMeanwhile(uses[lost]!.id);
-      this.row = movedRow(update, answer);
-      if (head.root.state?.id !== this.headCommit.root.state?.id) this.#value = undefined;
-      this.headCommit = head;
-      repository.objects.prime(objects);
       return prepared.map((each) => toCommit(each.loaded));
     });
   }
@@ -357,11 +373,12 @@ export class Branch {
     makePolicy?: (sink: ObjectSink) => Promise<Link | undefined>,
   ): Promise<Commit> {
     const { repository } = this;
+    const before = this.#head.commit;
     const sink = new ObjectSink();
     const state = await makeState(sink);
-    const { root } = this.headCommit;
+    const { root } = before;
     const policy = makePolicy === undefined ? root.policy : await makePolicy(sink);
-    const parents = [this.headCommit];
+    const parents = [before];
     if (options.mergeParents !== undefined) {
       parents.push(...(await this.mergeParents(options.mergeParents)));
     }
@@ -370,7 +387,7 @@ export class Branch {
       policy?.id !== root.policy?.id || this.isNeeded(options, stateLink, parents.length);
     // Nothing changed; but what was encoded anew must be in the store, whole, before that is said.
     if (!needed && (await this.isStored(sink.all().map(({ record }) => record.id)))) {
-      if (state?.value !== undefined) this.#value = state.value;
+      this.keep(state);
       return this.head;
     }
     const prepared = prepareCommit(repository, {
@@ -378,33 +395,37 @@ export class Branch {
       parents,
       root: { state: stateLink, envelope: root.envelope, policy },
       author: this.author,
-      minStep: this.row.maxStep + 1,
+      minStep: this.minStep,
       options,
     });
-    const update: RefUpdate = {
-      ref: this.ref,
-      expect: { kind: "id", id: this.headCommit.id, seq: this.row.seq },
-      target: prepared.record.id,
-      commits: [prepared.record],
-      maxStep: prepared.maxStep,
+    const { loaded } = prepared;
+    await this.#head.put([prepared], {
       note: {
-        actor: prepared.loaded.committer,
-        reason: options.reason ?? reasonOf(prepared.loaded.message),
+        actor: loaded.committer,
+        reason: options.reason ?? reasonOf(loaded.message),
         trace: options.trace,
       },
-    };
-    const objects = prepared.objects.map((object) => object.record);
-    const [answer] = await repository.refs.apply({ updates: [update], objects });
-    this.row = movedRow(update, answer);
-    this.headCommit = prepared.loaded;
-    if (state !== null) this.#value = state.value;
-    repository.objects.prime(prepared.objects);
+      mayWait:
+        makePolicy === undefined &&
+        parents.length === 1 &&
+        options.externalId === undefined &&
+        (options.step === undefined || options.step.action === "read"),
+    });
+    this.keep(state);
     return this.head;
+  }
+
+  /** Keeps a state's value at hand, as the head's. */
+  private keep(state: NewState | null): void {
+    if (state?.value !== undefined) {
+      this.#state = { id: this.#head.commit.root.state?.id, value: state.value };
+    }
   }
 
   /** Whether objects are stored and undamaged: this process read or wrote them before, or can read them now. */
   private async isStored(ids: readonly ObjectId[]): Promise<boolean> {
-    const { storage, workflow, objects: reader } = this.repository;
+    const { storage, workflow } = this.repository;
+    const reader = this.#head.objects;
     const unknown = ids.filter((id) => !reader.has(id));
     if (unknown.length === 0) return true;
     try {
@@ -418,7 +439,7 @@ export class Branch {
 
   private isNeeded(options: WriteOptions, state: Link | undefined, parents: number): boolean {
     return (
-      state?.id !== this.headCommit.root.state?.id ||
+      state?.id !== this.#head.commit.root.state?.id ||
       (options.message !== undefined && options.message !== "") ||
       options.step !== undefined ||
       options.externalId !== undefined ||
@@ -429,7 +450,7 @@ export class Branch {
 
   private async mergeParents(revisions: readonly string[]): Promise<LoadedCommit[]> {
     const parents: LoadedCommit[] = [];
-    const seen = new Set<ObjectId>([this.headCommit.id]);
+    const seen = new Set<ObjectId>([this.#head.commit.id]);
     for (const revision of revisions) {
       const { id } = await this.repository.revisions.resolve(revision);
       if (seen.has(id)) continue;
@@ -441,27 +462,28 @@ export class Branch {
 
   private async stateFromValue(sink: ObjectSink, given: unknown): Promise<NewState> {
     const { repository } = this;
-    const previous = this.#value ?? (await this.previousValue());
+    const stored = this.#head.commit.root.state;
+    const kept = this.#state?.id === stored?.id ? this.#state?.value : undefined;
+    const previous = kept ?? (await this.previousValue());
     const { stateMaxBytes } = repository.context.limits;
     const value = normalize(given, { previous, maxBytes: stateMaxBytes });
-    const stored = this.headCommit.root.state;
     // A small state, like a new one, has no parts to keep.
     if (previous === undefined || stored === undefined || stored.type === "blob") {
       if (stored !== undefined && value === previous) return { link: stored, value };
       return { link: toLink(sink, encodeValue(sink, value, repository.statePolicy)), value };
     }
     if (value === previous) return { link: stored, value };
-    const context = createDraftContext(repository.objects, sink);
+    const context = createDraftContext(this.#head.objects, sink);
     const draft = await reconcile(context, await context.open(stored), previous, value);
     return { link: toLink(sink, await draft.encode(repository.statePolicy)), value };
   }
 
   /** The parent's state; undefined when there is none, or when it cannot be read, so that all is written anew. */
   private async previousValue(): Promise<JsonValue | undefined> {
-    const stored = this.headCommit.root.state;
+    const stored = this.#head.commit.root.state;
     if (stored === undefined) return undefined;
     try {
-      return await decodeValue(this.repository.objects, stored);
+      return await decodeValue(this.#head.objects, stored);
     } catch (error) {
       if (isAgstateError(error, "ERASED", "CORRUPT_OBJECT", "MISSING_OBJECT")) return undefined;
       throw error;
@@ -473,8 +495,8 @@ export class Branch {
     operations: readonly StateOperation[],
   ): Promise<NewState> {
     const { repository } = this;
-    const context = createDraftContext(repository.objects, sink);
-    const stored = this.headCommit.root.state;
+    const context = createDraftContext(this.#head.objects, sink);
+    const stored = this.#head.commit.root.state;
     const draft = await applyOperations(
       context,
       stored === undefined ? null : await context.open(stored),

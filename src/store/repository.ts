@@ -34,15 +34,18 @@ export interface StoreContext {
   readonly hooks: readonly StepHooks[];
   /** What tools may do; undefined when there are no rules. */
   readonly governance: Governance | undefined;
+  /** Lands what handles of the store have gathered; each is here while it has something. */
+  readonly gathering: Set<() => Promise<unknown>>;
   readonly objectCache: ReturnType<typeof createObjectCache>;
   readonly commitCache: ReturnType<typeof createCommitCache>;
 }
 
 export function createStoreContext(
-  base: Omit<StoreContext, "objectCache" | "commitCache">,
+  base: Omit<StoreContext, "gathering" | "objectCache" | "commitCache">,
 ): StoreContext {
   return {
     ...base,
+    gathering: new Set(),
     objectCache: createObjectCache(base.limits.cacheMaxBytes),
     commitCache: createCommitCache(),
   };

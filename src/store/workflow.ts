@@ -22,6 +22,7 @@ import type { BlameLine, BlameOptions } from "./blame.js";
 import { Branch, logFrom, readReflog, readState } from "./branch.js";
 import type { FsckReport } from "./fsck.js";
 import type { GcOptions, GcReport } from "./gc/collect.js";
+import { type Gathering, type Granularity, gatheringOf } from "./granularity.js";
 import type { StoredMerge } from "./merge/merging.js";
 import type {
   MergeOptions,
@@ -53,7 +54,12 @@ export interface BranchOptions {
   readonly create?: "if-absent" | "always" | "never";
   /** Who writes on the handle; default the agent. */
   readonly author?: string;
+  /** How often commits of the handle go to the store; default `every-step`. */
+  readonly granularity?: Granularity;
 }
+
+/** How a branch is opened that is named. */
+export type OpenOptions = Pick<BranchOptions, "author" | "granularity">;
 
 export interface RefChangeOptions {
   /** Who does it; default `agstate`. */
@@ -61,6 +67,12 @@ export interface RefChangeOptions {
   readonly reason?: string;
   /** The commit that the ref must be at. */
   readonly expected?: string;
+}
+
+/** What a handle is opened with, checked. */
+interface Opened {
+  readonly author: string;
+  readonly gathering: Gathering | null;
 }
 
 /** Who acts on refs when nobody is named. */
@@ -87,8 +99,8 @@ export class Workflow {
   }
 
   /** Opens the canonical branch. */
-  canonical(options: { author?: string } = {}): Promise<Branch> {
-    return this.openRef(CANONICAL_REF, options.author ?? DEFAULT_ACTOR);
+  canonical(options: OpenOptions = {}): Promise<Branch> {
+    return this.openRef(CANONICAL_REF, DEFAULT_ACTOR, options);
   }
 
   /**
@@ -97,28 +109,32 @@ export class Workflow {
    *
    * @throws AgstateError `INVALID_NAME`, `REF_EXISTS`, `REF_NOT_FOUND`, `REVISION_NOT_FOUND`
    */
-  async branch(options: BranchOptions | string): Promise<Branch> {
+  async branch(options: BranchOptions | string, how: OpenOptions = {}): Promise<Branch> {
     if (typeof options === "string") {
       const ref = branchRef(options);
-      return this.openRef(ref, parseAgentRef(ref)?.agent ?? DEFAULT_ACTOR);
+      return this.openRef(ref, parseAgentRef(ref)?.agent ?? DEFAULT_ACTOR, how);
     }
     const ref = agentRef(options.agent, options.branch);
-    const author = checkIdentity("author", options.author ?? options.agent);
+    const opened = {
+      author: checkIdentity("author", options.author ?? options.agent),
+      gathering: gatheringOf(options.granularity),
+    };
     const create = options.create ?? "if-absent";
     if (create !== "always") {
       const head = await this.repository.refs.head(ref);
-      if (head !== undefined && head.row.id !== null) return this.handle(head, author);
+      if (head !== undefined && head.row.id !== null) return this.handle(head, opened);
       if (create === "never") throw refNotFound(ref);
     }
-    return this.createBranch(ref, options.from ?? "canonical", author, create === "always");
+    return this.createBranch(ref, options.from ?? "canonical", opened, create === "always");
   }
 
   private async createBranch(
     ref: string,
     from: string,
-    author: string,
+    opened: Opened,
     mustBeNew: boolean,
   ): Promise<Branch> {
+    const { author, gathering } = opened;
     const { id } = await this.repository.revisions.resolve(from);
     const head = await this.repository.commits.read(id);
     const update: RefUpdate = {
@@ -131,22 +147,26 @@ export class Workflow {
     if (answer?.outcome === "conflict" && answer.actual !== null) {
       if (mustBeNew) throw refExists(ref, answer.actual.id);
       // Somebody else created it in the meantime; that is the branch, then.
-      return this.handle({ row: answer.actual, commit: undefined }, author);
+      return this.handle({ row: answer.actual, commit: undefined }, opened);
     }
-    return new Branch(this.repository, movedRow(update, answer), head, author);
+    return new Branch(this.repository, movedRow(update, answer), head, author, gathering);
   }
 
-  private async openRef(ref: string, author: string): Promise<Branch> {
+  private async openRef(ref: string, by: string, options: OpenOptions): Promise<Branch> {
+    const opened = {
+      author: checkIdentity("author", options.author ?? by),
+      gathering: gatheringOf(options.granularity),
+    };
     const head = await this.repository.refs.head(ref);
     if (head === undefined || head.row.id === null) throw refNotFound(ref);
-    return this.handle(head, checkIdentity("author", author));
+    return this.handle(head, opened);
   }
 
-  private async handle({ row, commit }: Head, author: string): Promise<Branch> {
+  private async handle({ row, commit }: Head, { author, gathering }: Opened): Promise<Branch> {
     const { commits } = this.repository;
     const head =
       commit === undefined ? await commits.read(row.id as ObjectId) : commits.prime(commit);
-    return new Branch(this.repository, row, head, author);
+    return new Branch(this.repository, row, head, author, gathering);
   }
 
   /** Refs that exist, sorted by name; those below a prefix when one is given. */

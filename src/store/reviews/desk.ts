@@ -143,6 +143,7 @@ export class BranchDesk implements ReviewDesk {
   private async subjectOf({ subject, paths }: ReviewRequest): Promise<ReviewSubject> {
     const { repository, branch } = this;
     const { name, incarnation } = branch;
+    await branch.flush();
     // The handle stays where it is: who else has moved the branch is for the step log to find out.
     const row = paths.length === 0 ? undefined : await repository.refs.row(branch.ref);
     const head =

@@ -31,6 +31,8 @@ export interface StepBranch {
   readonly head: Commit;
   readonly loadedHead: LoadedCommit;
   refresh(): Promise<Commit>;
+  /** Lands what was gathered. */
+  flush(): Promise<Commit>;
   /** @param at the commit that the handle must be at */
   appendSteps(entries: readonly StepAppend[], at: string): Promise<Commit[]>;
   stepJournal(): Journal & { begin(): void };

@@ -173,14 +173,17 @@ export class BranchJournal implements Journal {
       await sleep(Math.random() * PAUSE_MAX_MS);
       const head = await this.handle.refresh();
       if (this.handle.incarnation !== this.incarnation) throw this.fenced("was made anew");
-      const other = await this.stepSince(head.id, this.known);
+      // Steps that this run has gone on from are gone with what was gathered.
+      const gathered = isAgstateError(error) && error.details.gathered !== undefined;
+      const other = gathered ? "others" : await this.stepSince(head.id, this.known);
       if (other === null) this.known = head.id;
       const back: Pending[] = [];
       for (const one of pending) {
         const { status, number } = one.entry;
         const open = status !== "started" && number !== undefined && head.inFlight.includes(number);
-        if (other !== null && !open) one.reject(this.fenced(`has a step of ${other}`));
-        else if (++one.attempts >= ATTEMPTS) one.reject(error);
+        if (other !== null && !open) {
+          one.reject(gathered ? error : this.fenced(`has a step of ${other}`));
+        } else if (++one.attempts >= ATTEMPTS) one.reject(error);
         else {
           one.onTop = other !== null;
           back.push(one);

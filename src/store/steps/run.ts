@@ -92,10 +92,13 @@ export async function runOn<Result>(
         ? undefined
         : normalize(result, { maxBytes: journal.maxBytes, what: "run result" });
     await mark(RUN_ENDS, output === undefined ? {} : { output });
+    await branch.flush();
     return (output === undefined ? result : inKeptOrder(output)) as Result;
   } finally {
     release();
     running.delete(branch);
+    // What was gathered is worth keeping, however the run ended; what it ended with goes before.
+    if (branch.gathered > 0) await branch.flush().catch(() => undefined);
     // One that cannot be given back runs out.
     await lease?.release().catch(() => undefined);
   }

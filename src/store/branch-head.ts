@@ -1,0 +1,219 @@
+import { AgstateError, isAgstateError } from "../core/errors.js";
+import type { ObjectId } from "../core/ids.js";
+import type { LoadedCommit } from "../objects/commit-reader.js";
+import type { DecodedObject, ObjectReader } from "../objects/reader.js";
+import type { WrittenObject } from "../objects/sink.js";
+import { shortRefName } from "../refs/names.js";
+import { type MoveNote, movedRow, type RefUpdate } from "../refs/ref-store.js";
+import type { ObjectRecord, RefRow } from "../storage/port.js";
+import { GATHERED_MAX_BYTES, type Gathering } from "./granularity.js";
+import type { Repository } from "./repository.js";
+import { usedMeanwhile } from "./reviews/desk.js";
+import type { PreparedChange } from "./reviews/stored.js";
+import type { PreparedCommit } from "./write-commit.js";
+
+/** How commits go on top of a head. */
+export interface PutOptions {
+  readonly note: MoveNote;
+  /** Whether they may wait for others, where the handle gathers. */
+  readonly mayWait: boolean;
+  /** Changes of reviews that land in the same write or not at all. */
+  readonly uses?: readonly PreparedChange[];
+}
+
+/**
+ * Where a handle on a branch is: the ref as it was last read or written, and what was put on top of it
+ * since and has not landed. Nothing here is safe to call before the call before has ended.
+ */
+export class BranchHead {
+  /** The commit that the ref is at, by what was last read or written. */
+  private landed: LoadedCommit;
+  private waiting: PreparedCommit[] = [];
+  private waitingObjects = new Map<ObjectId, DecodedObject>();
+  private waitingBytes = 0;
+  private note: MoveNote | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  /** Why what was gathered could not land, until somebody is told. */
+  private untold: AgstateError | undefined;
+
+  constructor(
+    private readonly repository: Repository,
+    public row: RefRow,
+    /** The head, with what has not landed. */
+    public commit: LoadedCommit,
+    private readonly gathering: Gathering | null,
+    /** Call `landQuietly`, and `land`, when the calls under way have ended. */
+    private readonly later: {
+      readonly landQuietly: () => Promise<void>;
+      readonly land: () => Promise<unknown>;
+    },
+  ) {
+    this.landed = commit;
+  }
+
+  /** How many commits have not landed. */
+  get gathered(): number {
+    return this.waiting.length;
+  }
+
+  get maxStep(): number {
+    return this.waiting.reduce((max, { maxStep }) => Math.max(max, maxStep), this.row.maxStep);
+  }
+
+  /** Reads objects, those that have not landed as well. */
+  get objects(): ObjectReader {
+    const { objects } = this.repository;
+    return this.waiting.length === 0 ? objects : objects.with(this.waitingObjects);
+  }
+
+  /** Reads objects of the head. */
+  get headObjects(): ObjectReader {
+    const { commit, waitingObjects } = this;
+    const get = (id: ObjectId) => commit.inline.get(id) ?? waitingObjects.get(id);
+    return this.repository.objects.with({ get });
+  }
+
+  /** Takes the head to what was read of the ref. */
+  reset(row: RefRow, commit: LoadedCommit): void {
+    this.row = row;
+    this.commit = commit;
+    this.landed = commit;
+  }
+
+  /**
+   * Puts commits on top, each on the one before, and lands them with all that has waited; or lets them wait.
+   *
+   * @throws AgstateError `REF_CONFLICT` when the branch was moved, with the number of gathered commits that
+   *   are lost by it in `details.gathered`; `APPROVAL_NEEDED`
+   */
+  async put(prepared: readonly PreparedCommit[], options: PutOptions): Promise<void> {
+    this.tellLost();
+    const { note, mayWait, uses = [] } = options;
+    const last = prepared.at(-1);
+    if (last === undefined) return;
+    if (mayWait && this.gathering !== null) {
+      this.wait(prepared, note, this.gathering);
+      this.commit = last.loaded;
+      const { waiting, waitingBytes, gathering } = this;
+      const isFull = waiting.length >= gathering.maxCommits || waitingBytes >= GATHERED_MAX_BYTES;
+      if (isFull) await this.land();
+      return;
+    }
+    await this.move([...this.waiting, ...prepared], note, uses);
+  }
+
+  /** Lands what has waited. */
+  async land(): Promise<void> {
+    this.tellLost();
+    if (this.waiting.length > 0) await this.move(this.waiting, this.note as MoveNote, []);
+  }
+
+  /** Like `land`, but whoever calls next is told what went wrong. */
+  async landQuietly(): Promise<void> {
+    try {
+      await this.land();
+    } catch (error) {
+      if (!isAgstateError(error)) throw error;
+      // What can still land is tried again by whoever calls next, who is told then.
+      if (this.waiting.length === 0) {
+        this.untold = error;
+        this.repository.context.gathering.add(this.later.land);
+      } else if (!isAgstateError(error, "STORE_CLOSED")) this.startTimer();
+    }
+  }
+
+  private tellLost(): void {
+    const { untold } = this;
+    if (untold === undefined) return;
+    this.untold = undefined;
+    this.repository.context.gathering.delete(this.later.land);
+    throw untold;
+  }
+
+  private wait(prepared: readonly PreparedCommit[], note: MoveNote, { maxMs }: Gathering): void {
+    for (const each of prepared) {
+      this.waiting.push(each);
+      this.waitingBytes += each.record.body.length;
+      for (const { record, decoded } of each.objects) {
+        this.waitingObjects.set(record.id, decoded);
+        this.waitingBytes += record.body.length;
+      }
+    }
+    this.note = note;
+    this.repository.context.gathering.add(this.later.land);
+    if (this.timer === undefined) this.startTimer(maxMs);
+  }
+
+  /** Until it rings the process stays alive, so that what is gathered lands. */
+  private startTimer(ms = this.gathering?.maxMs): void {
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      void this.later.landQuietly();
+    }, ms);
+  }
+
+  private async move(
+    commits: readonly PreparedCommit[],
+    note: MoveNote,
+    uses: readonly PreparedChange[],
+  ): Promise<void> {
+    const { repository, row, landed } = this;
+    const last = commits.at(-1) as PreparedCommit;
+    const update: RefUpdate = {
+      ref: row.name,
+      expect: { kind: "id", id: landed.id, seq: row.seq },
+      target: last.record.id,
+      commits: commits.map(({ record }) => record),
+      maxStep: Math.max(...commits.map(({ maxStep }) => maxStep)),
+      note,
+    };
+    const objects = [...commits, ...uses].flatMap((each) => each.objects);
+    const [answer, ...used] = await repository.refs.apply({
+      updates: [update, ...uses.map((use) => use.update)],
+      objects: commits.length > 1 ? distinct(objects) : objects.map(({ record }) => record),
+    });
+    const lost = used.findIndex(({ outcome }) => outcome === "conflict");
+    if (answer?.outcome === "skipped" && lost >= 0) {
+      throw usedMeanwhile((uses[lost] as PreparedChange).id);
+    }
+    try {
+      this.row = movedRow(update, answer);
+    } catch (error) {
+      const gathered = this.waiting.length;
+      if (gathered === 0) throw error;
+      this.forget();
+      this.commit = landed;
+      throw isAgstateError(error, "REF_CONFLICT") ? lostWith(error, row.name, gathered) : error;
+    }
+    this.forget();
+    this.landed = last.loaded;
+    this.commit = last.loaded;
+    repository.objects.prime(objects);
+  }
+
+  private forget(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.repository.context.gathering.delete(this.later.land);
+    if (this.waiting.length === 0) return;
+    this.waiting = [];
+    this.waitingObjects = new Map();
+    this.waitingBytes = 0;
+  }
+}
+
+/** Each object once: commits that were made one after another may have made the same ones. */
+function distinct(objects: readonly WrittenObject[]): ObjectRecord[] {
+  return [...new Map(objects.map(({ record }) => [record.id, record])).values()];
+}
+
+function lostWith(error: AgstateError, ref: string, gathered: number): AgstateError {
+  return new AgstateError(
+    "REF_CONFLICT",
+    `${shortRefName(ref)} was moved by somebody else, and ${gathered} gathered ${
+      gathered === 1 ? "commit" : "commits"
+    } on top of where it was did not land: refresh, and make them again`,
+    { ...error.details, gathered },
+    { cause: error },
+  );
+}
