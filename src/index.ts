@@ -39,6 +39,7 @@ export type { Drift, RunContext } from "./steps/run.js";
 export type { Storage, StoreDescription, Usage } from "./storage/port.js";
 export type { BlameLine, BlameOptions } from "./store/blame.js";
 export type { Branch } from "./store/branch.js";
+export type { CompleteOptions } from "./store/complete.js";
 export { type Diagnosis, diagnoseStore } from "./store/diagnose.js";
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
 export type { GcOptions, GcReport } from "./store/gc/collect.js";

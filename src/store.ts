@@ -238,6 +238,7 @@ export class Store {
       retentionPolicy: declared.retentionPolicy,
       isolation: canonicalText(declared.isolation),
       createdAt: this.context.now(),
+      completedAt: null,
     };
     const repository = new Repository(this.context, id, isolation);
     const message = `Create workflow ${id}`;

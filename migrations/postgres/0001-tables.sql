@@ -28,6 +28,8 @@ CREATE TABLE workflows (
   isolation        text NOT NULL
 );
 CREATE INDEX workflows_by_id ON workflows (id, workflow_id);
+-- Whether one is completed is asked with every write.
+CREATE INDEX workflows_completed ON workflows (workflow_id) WHERE completed_at IS NOT NULL;
 
 -- The log_ columns hold the reflog entry of the move that brought the commit,
 -- when that move appended exactly this one commit; all NULL otherwise.

@@ -13,7 +13,7 @@
 --
 -- Answers a row a batch (move 0): status 0 ok, 1 created, 2 exists, 3 missing; and a row a
 -- move: status 0 moved, 1 landed, 2 conflict, 3 missing, 4 skipped, with the ref's row as it
--- is then (seq NULL: no row), or the ids that are missing.
+-- is then (seq NULL: no row), or the ids that are missing; or 5, closed: a branch of a completed workflow.
 --
 -- Every statement names the one workflow that it is about, and takes no column's value from an
 -- array's element: where the tables are distributed, a call for one workflow runs as a whole on
@@ -33,6 +33,7 @@ CREATE FUNCTION write_batches(
   w_batch int[], w_id text[], w_created bigint[], w_class text[], w_region text[],
   w_retention text[], w_isolation text[],
   b_workflow uuid[], b_atomic boolean[],
+  b_complete bigint[],        -- when the workflow is completed by it; NULL: it is not
   m_batch int[], m_ref text[], m_expect int[], m_expect_id bytea, m_expect_seq bigint[],
   m_target bytea, m_incarnation bytea, m_max_step bigint[], m_time bigint[], m_actor text[],
   m_reason text[], m_trace text[], m_commits int[],
@@ -49,6 +50,8 @@ DECLARE
   zero constant bytea := decode(repeat('00', 32), 'hex');
   n_moves constant int := cardinality(m_ref);
   known uuid;                 -- the last workflow that was found to be there
+  is_closed boolean;          -- whether that one is completed
+  v_complete bigint;
   r record;
   wf uuid;
   m int := 1;                 -- the move that comes next
@@ -134,9 +137,11 @@ BEGIN
         ON CONFLICT DO NOTHING;
       GET DIAGNOSTICS n_rows = ROW_COUNT;
       batch_status := CASE n_rows WHEN 0 THEN 2 ELSE 1 END;
-    ELSIF wf IS DISTINCT FROM known
-      AND NOT EXISTS (SELECT 1 FROM :"schema".workflows AS t WHERE t.workflow_id = wf) THEN
-      batch_status := 3;
+      is_closed := false;
+    ELSIF wf IS DISTINCT FROM known THEN
+      SELECT t.completed_at IS NOT NULL INTO is_closed
+        FROM :"schema".workflows AS t WHERE t.workflow_id = wf;
+      IF NOT FOUND THEN batch_status := 3; END IF;
     END IF;
     IF batch_status = 0 THEN known := wf; END IF;
     r_batch := b; r_move := 0; r_status := batch_status;
@@ -164,6 +169,8 @@ BEGIN
       a_missing[i] := NULL;
       IF batch_status > 1 THEN
         a_status[i] := 4;
+      ELSIF is_closed AND target <> zero AND starts_with(v_ref, 'refs/heads/') THEN
+        a_status[i] := 5;
       ELSIF (m_expect[x] = 1 AND head IS NOT NULL)
         OR (m_expect[x] = 2 AND (head IS NULL OR head <> substring(m_expect_id FROM 32 * x - 31 FOR 32)
           OR (m_expect_seq[x] IS NOT NULL AND m_expect_seq[x] <> r.seq)))
@@ -204,7 +211,7 @@ BEGIN
       END IF;
       -- Whether it landed before is asked where it was refused, or has more than one commit;
       -- of the others the insert tells.
-      IF (a_status[i] IN (2, 3) OR NOT a_found[i] OR m_end - m > 1 OR m_commits[x] > 1)
+      IF (a_status[i] IN (2, 3, 5) OR NOT a_found[i] OR m_end - m > 1 OR m_commits[x] > 1)
         AND batch_status < 2
         AND target = ANY (own)
         AND EXISTS (SELECT 1 FROM :"schema".commits AS t WHERE t.workflow_id = wf AND t.id = target) THEN
@@ -215,7 +222,7 @@ BEGIN
     IF b_atomic[b] AND batch_status < 2 THEN
       IF 1 = ANY (a_status) THEN
         a_status := array_fill(1, ARRAY[m_end - m]);
-      ELSIF 2 = ANY (a_status) OR 3 = ANY (a_status) THEN
+      ELSIF a_status && ARRAY[2, 3, 5] THEN
         FOR x IN 1 .. m_end - m LOOP
           IF a_status[x] = 0 THEN a_status[x] := 4; END IF;
         END LOOP;
@@ -320,6 +327,12 @@ BEGIN
       r_missing := a_missing[i];
       RETURN NEXT;
     END LOOP;
+    v_complete := b_complete[b];
+    IF changed AND v_complete IS NOT NULL THEN
+      UPDATE :"schema".workflows AS t SET completed_at = v_complete
+        WHERE t.workflow_id = wf AND t.completed_at IS NULL;
+      known := NULL;
+    END IF;
     won[b] := changed;
     any_won := any_won OR changed;
     m := m_end;

@@ -19,6 +19,11 @@ CREATE FUNCTION append_commits(
   r_batch int, r_seq bigint, r_log_hash text, r_incarnation text, r_max_step bigint
 ) LANGUAGE plpgsql AS $$
 BEGIN
+  -- A completed workflow's branches stay where they are: write_batches tells.
+  IF EXISTS (SELECT FROM :"schema".workflows AS t
+      WHERE t.workflow_id = ANY (b_workflow) AND t.completed_at IS NOT NULL) THEN
+    RETURN;
+  END IF;
   RETURN QUERY
   WITH m AS MATERIALIZED (
     SELECT u.n::int AS n, u.w, u.ref, substring(m_expect_id FROM 32 * u.n::int - 31 FOR 32) AS old,

@@ -26,9 +26,12 @@ BEGIN
     || E'\nprevious ' || encode(r.log_hash, 'hex') || E'\n', 'UTF8'));
   INSERT INTO :"schema".commits (workflow_id, generation, time, seen_at, log_seq, log_time, id, parents,
       log_incarnation, log_previous, log_ref, log_actor, log_reason, log_trace, external_id, inline, body)
-    VALUES (p_workflow, c_generation, c_time, p_now, r.seq + 1, m_time, c_id, m_expect_id,
-      r.incarnation, r.log_hash, m_ref, m_actor, m_reason, nullif(m_trace, ''), c_external, c_inline,
-      c_body)
+    SELECT p_workflow, c_generation, c_time, p_now, r.seq + 1, m_time, c_id, m_expect_id,
+        r.incarnation, r.log_hash, m_ref, m_actor, m_reason, nullif(m_trace, ''), c_external, c_inline,
+        c_body
+      -- A completed workflow's branches stay where they are: write_batches tells.
+      WHERE NOT EXISTS (SELECT FROM :"schema".workflows AS t
+        WHERE t.workflow_id = p_workflow AND t.completed_at IS NOT NULL)
     ON CONFLICT (workflow_id, id) DO NOTHING;
   IF NOT FOUND THEN RETURN; END IF;
   UPDATE :"schema".refs AS t SET id = c_id, seq = r.seq + 1,

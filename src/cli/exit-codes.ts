@@ -58,6 +58,7 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   REF_EXISTS: EXIT.conflict,
   REF_CONFLICT: EXIT.conflict,
   WORKFLOW_EXISTS: EXIT.conflict,
+  WORKFLOW_COMPLETE: EXIT.conflict,
   STORE_EXISTS: EXIT.conflict,
   STORE_BUSY: EXIT.unavailable,
   STORE_FULL: EXIT.unavailable,

@@ -51,7 +51,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--region <name>", "the region that the store stands in")
     .action(action(() => import("./commands/init.js")));
 
-  const workflow = command(program, "workflow", "create, list and show workflows");
+  const workflow = command(program, "workflow", "create, list, show and complete workflows");
   command(workflow, "create <id>", "create a workflow")
     .option("--state <file>", 'the first state of canonical, a JSON file or "-"')
     .option("--classification <class>", "public, internal, sensitive or regulated")
@@ -63,6 +63,10 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   command(workflow, "list", "list the workflows of the store").action(
     action(() => import("./commands/workflow-list.js")),
   );
+  command(workflow, "complete [id]", "close a workflow to further steps; it cannot be taken back")
+    .option("--author <name>", "who completes it (default: agstate)")
+    .option("--reason <text>", "why, in one line")
+    .action(action(() => import("./commands/workflow-complete.js")));
   command(workflow, "show [id]", "show a workflow's declarations, refs and size").action(
     action(() => import("./commands/workflow-show.js")),
   );

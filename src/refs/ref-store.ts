@@ -38,6 +38,8 @@ export interface UpdateBatch {
   /** As of `WriteBatch`. */
   readonly needs?: readonly ObjectId[];
   readonly create?: WorkflowRecord;
+  /** As of `WriteBatch`. */
+  readonly complete?: number;
   /** All or none; default true. */
   readonly atomic?: boolean;
 }
@@ -78,6 +80,7 @@ export class RefStore {
     const answer = await this.storage.write({
       workflow: this.workflow,
       create: batch.create,
+      complete: batch.complete,
       objects: batch.objects ?? [],
       needs: batch.needs,
       moves: batch.updates.map((update) => this.move(update)),
@@ -123,7 +126,7 @@ export function workflowNotFound(workflow: string): AgstateError {
 /**
  * The row after a move, or the error that its refusal is.
  *
- * @throws AgstateError `REF_CONFLICT`, `MISSING_OBJECT`
+ * @throws AgstateError `REF_CONFLICT`, `MISSING_OBJECT`, `WORKFLOW_COMPLETE`
  */
 export function movedRow(update: RefUpdate, answer: MoveAnswer | undefined): RefRow {
   switch (answer?.outcome) {
@@ -134,6 +137,12 @@ export function movedRow(update: RefUpdate, answer: MoveAnswer | undefined): Ref
       break;
     case "conflict":
       throw refConflict(update, answer.actual);
+    case "closed":
+      throw new AgstateError(
+        "WORKFLOW_COMPLETE",
+        `${shortRefName(update.ref)} takes no more commits: its workflow was completed; read it, or create another workflow`,
+        { ref: update.ref },
+      );
     case "missing":
       throw new AgstateError(
         "MISSING_OBJECT",

@@ -146,7 +146,12 @@ export interface WorkflowRecord {
   readonly isolation: string;
   /** Milliseconds since the Unix epoch. */
   readonly createdAt: number;
+  /** Milliseconds since the Unix epoch; null while the workflow is open, as it is when it is created. */
+  readonly completedAt: number | null;
 }
+
+/** Where branches are: in a completed workflow none of these moves to a commit. */
+export const BRANCHES = "refs/heads/";
 
 /**
  * Objects, commits and ref moves of one workflow, landing in one transaction.
@@ -161,6 +166,11 @@ export interface WriteBatch {
   readonly workflow: string;
   /** Creates the workflow; the whole batch is refused if it exists. */
   readonly create?: WorkflowRecord | undefined;
+  /**
+   * Completes the workflow, if the moves of the batch, which must be atomic, happen: from then on no branch
+   * moves to a commit. Milliseconds since the Unix epoch.
+   */
+  readonly complete?: number | undefined;
   readonly objects: readonly ObjectRecord[];
   /**
    * Commits that must be stored beside those that the moves build on, because the batch refers to
@@ -181,6 +191,8 @@ export type MoveAnswer =
   | { readonly outcome: "conflict"; readonly actual: RefRow | null }
   /** The target, a parent of a commit in the move, or a commit that the batch needs is not stored. */
   | { readonly outcome: "missing"; readonly ids: readonly ObjectId[] }
+  /** The workflow is completed, and the move is of a branch to a commit. */
+  | { readonly outcome: "closed" }
   /** Another move of the same atomic batch was refused, or the workflow was. */
   | { readonly outcome: "skipped" };
 

@@ -36,6 +36,8 @@ export interface WorkflowInfo {
   readonly retentionPolicy: string | null;
   readonly isolation: readonly string[];
   readonly createdAt: Date;
+  /** Null while it is open. */
+  readonly completedAt: Date | null;
 }
 
 /** A step as recorded in a commit's headers. */

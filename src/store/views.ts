@@ -58,5 +58,6 @@ export function toWorkflowInfo(record: WorkflowRecord): WorkflowInfo {
     retentionPolicy: record.retentionPolicy,
     isolation: JSON.parse(record.isolation) as string[],
     createdAt: new Date(record.createdAt),
+    completedAt: record.completedAt === null ? null : new Date(record.completedAt),
   };
 }

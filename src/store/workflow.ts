@@ -20,6 +20,7 @@ import type { RunContext } from "../steps/run.js";
 import type { Expectation, Head, Usage, WorkflowRecord } from "../storage/port.js";
 import type { BlameLine, BlameOptions } from "./blame.js";
 import { Branch, logFrom, readReflog, readState } from "./branch.js";
+import type { CompleteOptions } from "./complete.js";
 import type { FsckReport } from "./fsck.js";
 import type { GcOptions, GcReport } from "./gc/collect.js";
 import { type Gathering, type Granularity, gatheringOf } from "./granularity.js";
@@ -86,14 +87,14 @@ export class Workflow {
   /** @internal Use `store.workflow` or `store.createWorkflow`. */
   constructor(
     context: StoreContext,
-    private readonly record: WorkflowRecord,
+    private record: WorkflowRecord,
   ) {
     this.id = record.id;
     const isolation = compileIsolation(JSON.parse(record.isolation) as string[]);
     this.repository = new Repository(context, record.id, isolation);
   }
 
-  /** What the workflow declared when it was created. */
+  /** What the workflow declared when it was created, and whether it was completed when it was opened. */
   get info(): WorkflowInfo {
     return toWorkflowInfo(this.record);
   }
@@ -540,6 +541,23 @@ export class Workflow {
   async review(id: string): Promise<Review> {
     const { reviewOf } = await import("./reviews/review.js");
     return reviewOf(this.repository, id);
+  }
+
+  /**
+   * Completes the workflow: its branches take no more commits, and no new ones come up. What is there stays
+   * readable; branches can be deleted, tags and reviews made. It cannot be taken back; a second time does nothing.
+   *
+   * @throws AgstateError `OPEN_INTENTS` while a step of a branch is begun and not sealed, `REF_CONFLICT`
+   *   when its branches are written to all the time
+   */
+  async complete(options: CompleteOptions = {}): Promise<WorkflowInfo> {
+    const { completeWorkflow } = await import("./complete.js");
+    const completedAt = await completeWorkflow(this.repository, options);
+    this.record =
+      completedAt === null
+        ? ((await this.repository.storage.readWorkflow(this.id)) ?? this.record)
+        : { ...this.record, completedAt };
+    return this.info;
   }
 
   /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */

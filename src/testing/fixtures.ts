@@ -152,6 +152,7 @@ export function workflow(id: string, rest: Partial<WorkflowRecord> = {}): Workfl
     retentionPolicy: null,
     isolation: "{}",
     createdAt: 1_700_000_000_000,
+    completedAt: null,
     ...rest,
   };
 }

@@ -469,6 +469,17 @@ export const canaries: Readonly<Record<string, Canary>> = {
       return head && { ...head, commit: parent };
     },
   }),
+  "never completes a workflow": (good) => ({
+    ...forward(good),
+    write: (batch) => good.write({ ...batch, complete: undefined }),
+  }),
+  "forgets when a workflow was completed": (good) => ({
+    ...forward(good),
+    readWorkflow: async (id) => {
+      const record = await good.readWorkflow(id);
+      return record && { ...record, completedAt: null };
+    },
+  }),
   "forgets what a batch needs": (good) => ({
     ...forward(good),
     write: (batch) => good.write({ ...batch, needs: [] }),

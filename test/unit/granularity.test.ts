@@ -108,8 +108,8 @@ describe.each(BACKENDS)("granularity on %s", (backend) => {
   it("tells whoever calls next of what was lost meanwhile, or who closes the store", async () => {
     const { store, branch, other } = await begin({ every: { ms: 20 } });
     const lose = async () => {
-      await branch.update(set(1));
       await (await other()).update(add("by another"));
+      await branch.update(set(1));
       while (branch.gathered > 0) await sleep(5);
     };
     await lose();

@@ -13,7 +13,13 @@ describe.each(BACKENDS)("a workflow, on %s", (backend) => {
     } as const;
     const made = await store.createWorkflow("w", { ...declared, author: "ops", state: { n: 1 } });
     const isolation = ["/state/user/email", "/step/output"];
-    expect(made.info).toEqual({ id: "w", ...declared, isolation, createdAt: expect.any(Date) });
+    expect(made.info).toEqual({
+      id: "w",
+      ...declared,
+      isolation,
+      createdAt: expect.any(Date),
+      completedAt: null,
+    });
 
     const workflow = await (await another()).workflow("w");
     expect(workflow.info).toEqual(made.info);

@@ -10,7 +10,13 @@ export async function run(session: Session): Promise<undefined> {
   const rows: string[][] = [];
   for await (const info of store.workflows()) {
     if (out.json) await out.value(info);
-    else rows.push([escapeLine(info.id), info.classification, formatDate(info.createdAt)]);
+    else
+      rows.push([
+        escapeLine(info.id),
+        info.classification,
+        formatDate(info.createdAt),
+        info.completedAt === null ? "" : out.paint.dim("completed"),
+      ]);
   }
   if (out.json) return;
   if (rows.length === 0)

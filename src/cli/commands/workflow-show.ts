@@ -21,6 +21,7 @@ export async function run(session: Session, args: readonly string[]): Promise<un
   const rows = [
     ["Workflow", out.paint.bold(escapeLine(info.id))],
     ["Created", formatDate(info.createdAt)],
+    ["Completed", info.completedAt === null ? none : formatDate(info.completedAt)],
     ["Classification", info.classification],
     ["Storage region", info.storageRegion === null ? none : escapeLine(info.storageRegion)],
     ["Retention", info.retentionPolicy ?? none],

@@ -2,6 +2,7 @@ import { type ObjectId, ZERO_ID } from "../../core/ids.js";
 import { reflogEntryText } from "../../core/reflog-entry.js";
 import {
   type BackendOptions,
+  BRANCHES,
   type CommitRecord,
   type MoveAnswer,
   meets,
@@ -23,7 +24,7 @@ export class WorkflowState {
   /** When an object or commit was last written or freshened, in seconds; minus the collection when it is condemned. */
   readonly seen = new Map<ObjectId, number>();
 
-  constructor(readonly record: WorkflowRecord) {}
+  constructor(public record: WorkflowRecord) {}
 }
 
 /**
@@ -31,7 +32,7 @@ export class WorkflowState {
  *
  * All moves are judged against the state before the batch, except that a move
  * may build on commits which an earlier, successful move of the batch brings.
- * The order of tests is: landed, conflict, missing. Deleting a ref that is
+ * The order of tests is: landed, closed, conflict, missing. Deleting a ref that is
  * absent is a conflict, whatever was expected.
  */
 export function applyBatch(
@@ -63,6 +64,9 @@ export function applyBatch(
     }
     for (const id of batch.needs ?? []) state.seen.set(id, now);
   }
+  if (batch.complete !== undefined) {
+    state.record = { ...state.record, completedAt: state.record.completedAt ?? batch.complete };
+  }
   return batch.moves.map(
     (move, i) => refusals[i] ?? { outcome: "moved", row: happen(state, move, options) },
   );
@@ -81,6 +85,9 @@ function judge(
   if (target !== null && state.commits.has(target) && move.commits.some((c) => c.id === target)) {
     return { outcome: "landed", row };
   }
+
+  const closed = state.record.completedAt !== null && move.ref.startsWith(BRANCHES);
+  if (closed && target !== null) return { outcome: "closed" };
 
   if (!meets(move.expect, head, row?.seq ?? 0) || (head === null && target === null))
     return { outcome: "conflict", actual: row };

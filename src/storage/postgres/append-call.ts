@@ -23,8 +23,9 @@ export function appendStatement(schema: string, name: keyof typeof PARAMETERS): 
 }
 
 /** Whether a batch only puts one commit on top of the one that its ref is expected to be at. */
-export function isAppend({ create, moves, needs = [] }: WriteBatch): boolean {
+export function isAppend({ create, complete, moves, needs = [] }: WriteBatch): boolean {
   const [move] = moves;
+  if (complete !== undefined) return false;
   if (create !== undefined || needs.length > 0 || move === undefined || moves.length > 1)
     return false;
   const [commit] = move.commits;

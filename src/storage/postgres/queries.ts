@@ -7,8 +7,8 @@ const COMMIT = `encode(t.id, 'hex') AS id, encode(t.parents, 'hex') AS parents, 
   t.time, t.external_id, t.inline, t.body`;
 const REF = `t.name, encode(t.id, 'hex') AS id, t.seq, t.max_step,
   encode(t.incarnation, 'hex') AS incarnation, encode(t.log_hash, 'hex') AS log_hash`;
-const WORKFLOW =
-  "t.id, t.classification, t.storage_region, t.retention_policy, t.isolation, t.created_at";
+const WORKFLOW = `t.id, t.classification, t.storage_region, t.retention_policy, t.isolation, t.created_at,
+  t.completed_at`;
 
 /**
  * Rows by their ids, each found through the index: where there are no statistics yet, a planner that

@@ -113,6 +113,7 @@ export interface WorkflowColumns {
   readonly retention_policy: string | null;
   readonly isolation: string;
   readonly created_at: string;
+  readonly completed_at: string | null;
 }
 
 export function workflowOf(row: WorkflowColumns): WorkflowRecord {
@@ -123,5 +124,6 @@ export function workflowOf(row: WorkflowColumns): WorkflowRecord {
     retentionPolicy: row.retention_policy,
     isolation: row.isolation,
     createdAt: Number(row.created_at),
+    completedAt: row.completed_at === null ? null : Number(row.completed_at),
   };
 }

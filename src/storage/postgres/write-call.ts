@@ -27,7 +27,7 @@ export interface AnswerRow {
 }
 
 /** How many parameters `write_batches` takes. */
-const PARAMETERS = 42;
+const PARAMETERS = 43;
 
 export function writeStatement(schema: string): string {
   const parameters = Array.from({ length: PARAMETERS }, (_, i) => `$${i + 1}`).join(", ");
@@ -51,6 +51,7 @@ export function encodeBatches(
   const create = { batch: [] as number[], rows: [] as NonNullable<WriteBatch["create"]>[] };
   const workflows: string[] = [];
   const atomic: boolean[] = [];
+  const complete: (number | null)[] = [];
   const moves = {
     batch: [] as number[],
     ref: [] as string[],
@@ -91,6 +92,7 @@ export function encodeBatches(
     const number = i + 1;
     workflows.push(keys.of(batch.workflow));
     atomic.push(batch.atomic);
+    complete.push(batch.complete ?? null);
     if (batch.create !== undefined) {
       create.batch.push(number);
       create.rows.push(batch.create);
@@ -158,6 +160,7 @@ export function encodeBatches(
     rows.map((w) => w.isolation),
     workflows,
     atomic,
+    complete,
     moves.batch,
     moves.ref,
     moves.expect,
@@ -236,6 +239,8 @@ function moveAnswer(row: AnswerRow, ref: string): MoveAnswer {
       return { outcome: "conflict", actual: refRow(row, ref) };
     case 3:
       return { outcome: "missing", ids: (row.r_missing ?? "").split(",") as ObjectId[] };
+    case 5:
+      return { outcome: "closed" };
     default:
       return { outcome: "skipped" };
   }

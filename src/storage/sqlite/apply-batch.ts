@@ -2,6 +2,7 @@ import { type ObjectId, ZERO_ID } from "../../core/ids.js";
 import { type ReflogEntry, reflogEntryText } from "../../core/reflog-entry.js";
 import {
   type BackendOptions,
+  BRANCHES,
   type CommitRecord,
   ENCODING,
   type MoveAnswer,
@@ -47,7 +48,7 @@ interface Planned {
  *
  * All moves are judged before anything is written, so a loser writes nothing;
  * a move may build on commits that an earlier, successful move of the batch
- * brings. The order of tests is: landed, conflict, missing. Deleting a ref
+ * brings. The order of tests is: landed, closed, conflict, missing. Deleting a ref
  * that is absent is a conflict, whatever was expected. A workflow that the
  * batch creates stays created when its moves are refused.
  *
@@ -93,6 +94,9 @@ export function applyBatch(context: WriteContext, batch: WriteBatch, sole: boole
   const changed = answers.some((answer) => answer.outcome === "moved");
   if (changed) freshenAll(statements, wf, batch.needs ?? [], clock);
   if (changed && !objectsFirst) putObjects(statements, wf, batch, clock);
+  if (changed && batch.complete !== undefined) {
+    statements.completeWorkflow.run(batch.complete, wf);
+  }
   return {
     answer: { workflow: batch.create === undefined ? "ok" : "created", moves: answers },
     changed: changed || batch.create !== undefined,
@@ -112,11 +116,14 @@ function planMoves(
   batch: WriteBatch,
 ): (MoveAnswer | Planned)[] {
   const coming = new Set<ObjectId>();
+  const isClosed = batch.moves.some(movesBranch) && statements.completed.get(wf) !== undefined;
   const plans = batch.moves.map((move) => {
     const before = statements.ref.get(wf, move.ref);
     const unprobed = batch.moves.length === 1 && before !== undefined && bringsOnlyItsTarget(move);
     const stored = (id: ObjectId) => isStored(statements, wf, id);
-    const refusal = judge({ move, before, coming, unprobed, stored, needs: batch.needs ?? [] });
+    const closed = isClosed && movesBranch(move);
+    const needs = batch.needs ?? [];
+    const refusal = judge({ move, before, coming, unprobed, stored, needs, closed });
     if (refusal !== null) return refusal;
     const first = move.target === null || !coming.has(move.target);
     for (const commit of move.commits) coming.add(commit.id);
@@ -135,6 +142,10 @@ function landed(row: RefColumns | undefined): MoveAnswer {
   return { outcome: "landed", row: row === undefined ? null : refOf(row) };
 }
 
+function movesBranch({ ref, target }: RefMove): boolean {
+  return target !== null && ref.startsWith(BRANCHES);
+}
+
 function bringsOnlyItsTarget({ target, commits }: RefMove): boolean {
   return commits.length === 1 && commits[0]!.id === target;
 }
@@ -146,6 +157,8 @@ interface Case {
   readonly coming: ReadonlySet<ObjectId>;
   readonly unprobed: boolean;
   readonly needs: readonly ObjectId[];
+  /** Whether it is of a branch of a completed workflow to a commit. */
+  readonly closed: boolean;
   readonly stored: (id: ObjectId) => boolean;
 }
 
@@ -169,8 +182,9 @@ function isStored(statements: Statements, wf: number, id: ObjectId): boolean {
   return statements.commitStored.get(wf, rawId(id)) !== undefined;
 }
 
-/** Conflict or missing, in this order, or null. */
-function refuse({ move, before, coming, needs, stored }: Case): MoveAnswer | null {
+/** Closed, conflict or missing, in this order, or null. */
+function refuse({ move, before, coming, needs, stored, closed }: Case): MoveAnswer | null {
+  if (closed) return { outcome: "closed" };
   const { target, expect, commits } = move;
   const head = before?.id || null;
   if (!meets(expect, head, before?.seq ?? 0) || (head === null && target === null)) {

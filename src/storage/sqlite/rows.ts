@@ -122,6 +122,7 @@ export interface WorkflowColumns {
   retention_policy: string | null;
   isolation: string;
   created_at: number;
+  completed_at: number | null;
 }
 
 export function workflowOf(row: WorkflowColumns): WorkflowRecord {
@@ -132,5 +133,6 @@ export function workflowOf(row: WorkflowColumns): WorkflowRecord {
     retentionPolicy: row.retention_policy,
     isolation: row.isolation,
     createdAt: row.created_at,
+    completedAt: row.completed_at,
   };
 }

@@ -28,6 +28,8 @@ const SQL = {
   insertWorkflow: `INSERT INTO workflows
     (created_at, id, classification, storage_region, retention_policy, isolation)
     VALUES (?, ?, ?, ?, ?, ?)`,
+  completed: "SELECT 1 FROM workflows WHERE wf = ? AND completed_at IS NOT NULL",
+  completeWorkflow: "UPDATE workflows SET completed_at = ? WHERE wf = ? AND completed_at IS NULL",
   workflowsAfter: "SELECT * FROM workflows WHERE id > ? ORDER BY id LIMIT ?",
   workflowsFirst: "SELECT * FROM workflows ORDER BY id LIMIT ?",
 

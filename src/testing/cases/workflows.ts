@@ -80,6 +80,87 @@ export const workflowCases: readonly ConformanceCase[] = [
     },
   },
   {
+    name: "a completed workflow's branches move to no commit, and everything else does",
+    async run({ storage }) {
+      await begin(storage, "w", "other");
+      const [root, audit] = [commit(), commit()];
+      const AUDIT = "refs/audit/workflow";
+      await mustMove(storage, move(REF, ABSENT, [root]));
+      await mustMove(storage, move(AUDIT, ABSENT, [audit]));
+      await mustMove(storage, move(REF, ABSENT, [root]), { workflow: "other" });
+      const stale = { ...at(root), seq: 1 };
+      const lost = await storage.write({
+        workflow: "w",
+        objects: [],
+        moves: [move(REF, at(audit), [])],
+        atomic: true,
+        complete: 1_800_000_000_000,
+      });
+      assert.equal(lost.moves[0]!.outcome, "conflict");
+      assert.equal((await storage.readWorkflow("w"))!.completedAt, null);
+      const done = commit({ parents: [audit] });
+      const last = commit({ parents: [root] });
+      const completion = {
+        workflow: "w",
+        objects: [],
+        moves: [move(REF, at(root), [last]), move(AUDIT, at(audit), [done])],
+        atomic: true,
+        complete: 1_800_000_000_000,
+      };
+      const answer = await storage.write(completion);
+      assert.deepEqual(
+        answer.moves.map(({ outcome }) => outcome),
+        ["moved", "moved"],
+      );
+      assert.equal((await storage.readWorkflow("w"))!.completedAt, 1_800_000_000_000);
+      const [listed] = await storage.readWorkflows({ limit: 1, after: "other" });
+      assert.equal(listed!.completedAt, 1_800_000_000_000);
+
+      const next = commit({ parents: [last] });
+      const closed = { outcome: "closed" };
+      const kept = blob("of a refused move");
+      assert.deepEqual(
+        await sendOne(storage, move(REF, at(last), [next]), { objects: [kept] }),
+        closed,
+      );
+      assert.deepEqual(await sendOne(storage, move(REF, stale, [next])), closed);
+      assert.deepEqual(
+        await sendOne(storage, move(REF, at(last), [], { target: root.id })),
+        closed,
+      );
+      assert.deepEqual(
+        await sendOne(storage, move("refs/heads/new", ABSENT, [], { target: last.id })),
+        closed,
+      );
+      assert.deepEqual(
+        (
+          await send(
+            storage,
+            [move("refs/tags/v1", ABSENT, [], { target: last.id }), move(REF, at(last), [next])],
+            { atomic: true },
+          )
+        ).moves,
+        [{ outcome: "skipped" }, closed],
+      );
+      assert.equal((await refRow(storage, REF))!.id, last.id);
+      assert.deepEqual(await storage.readObjects("w", [kept.id]), [undefined]);
+      assert.deepEqual(await storage.readCommits("w", [next.id]), [undefined]);
+      // What was sent before is told to have landed, also now.
+      const again = await storage.write(completion);
+      assert.deepEqual(
+        again.moves.map(({ outcome }) => outcome),
+        ["landed", "landed"],
+      );
+      assert.equal((await storage.readWorkflow("w"))!.completedAt, 1_800_000_000_000);
+
+      await mustMove(storage, move("refs/tags/v1", ABSENT, [], { target: last.id }));
+      await mustMove(storage, move(AUDIT, at(done), [commit({ parents: [done] })]));
+      await mustMove(storage, move(REF, at(last), [], { target: null }));
+      const elsewhere = commit({ parents: [root] });
+      await mustMove(storage, move(REF, at(root), [elsewhere]), { workflow: "other" });
+    },
+  },
+  {
     name: "writing to a workflow that is not there writes nothing",
     async run({ storage }) {
       const answer = await send(storage, [move(REF, ABSENT, [commit()])]);
