@@ -34,6 +34,7 @@ export {
   type Tool,
   type ToolCall,
 } from "./steps/execute.js";
+export { HttpError, type IdempotentRequest, idempotentFetch } from "./steps/fetch.js";
 export type { StepFailure } from "./steps/record.js";
 export type { Drift, RunContext } from "./steps/run.js";
 export type { Storage, StoreDescription, Usage } from "./storage/port.js";
