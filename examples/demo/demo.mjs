@@ -2,7 +2,9 @@
  * Three agents, as processes of their own, scan this project's files and commit
  * every step on their own branches of one embedded store; a supervisor merges
  * their findings into canonical. Then two agents disagree, and a person resolves
- * the conflict. No network, no model.
+ * the conflict. At last three agents book things in a service on loopback, and
+ * one of them is killed after its booking is made and before it knows. No
+ * network, no model.
  */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -10,9 +12,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openStore } from "agstate";
+import { startService } from "./service.mjs";
 
 const cli = fileURLToPath(new URL("../../dist/bin/agstate.js", import.meta.url));
-const agent = fileURLToPath(new URL("agent.mjs", import.meta.url));
+const program = (name) => fileURLToPath(new URL(name, import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "agstate-demo-"));
 const url = `sqlite:${join(folder, ".agstate")}`;
 const agents = ["sizes", "imports", "docs"];
@@ -32,21 +35,25 @@ function agstate(...args) {
   if (status !== 0 && status !== 4) throw new Error(`agstate ${args[0]} ended with ${status}`);
 }
 
-function runAgent(name) {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [agent, url, "scan", name], { stdio: "inherit" });
+/** Starts an agent as a process; `ended` is the signal that killed it, or null when it came to its end. */
+function startAgent(name, ...args) {
+  const child = spawn(process.execPath, [program(name), url, "scan", ...args], {
+    stdio: "inherit",
+  });
+  const ended = new Promise((resolve, reject) => {
     child.on("error", reject);
-    child.on("exit", (code) =>
-      code === 0 ? resolve() : reject(new Error(`agent ${name} ended with ${code}`)),
+    child.on("exit", (code, signal) =>
+      code ? reject(new Error(`agent ${args.at(-1)} ended with ${code}`)) : resolve(signal),
     );
   });
+  return { ended, kill: () => child.kill("SIGKILL") };
 }
 
 try {
   title("Three agents, three processes, one store");
   const store = await openStore(url);
   const workflow = await store.createWorkflow("scan", { author: "supervisor" });
-  await Promise.all(agents.map(runAgent));
+  await Promise.all(agents.map((name) => startAgent("agent.mjs", name).ended));
   for (const name of agents) {
     const { ahead } = await workflow.aheadBehind(`${name}/scan`, "canonical");
     console.log(`agent ${name} committed ${ahead} steps`);
@@ -55,7 +62,7 @@ try {
   title("The supervisor merges their findings");
   const merged = await workflow.merge(
     agents.map((name) => `${name}/scan`),
-    { message: "Take the findings of three agents together" },
+    { message: "Take what three agents found" },
   );
   console.log(`${merged.status}, after ${merged.attempts} attempt`);
   await workflow.tag("first-scan", "canonical");
@@ -89,7 +96,6 @@ try {
       { message: `Say ${release}` },
     );
   }
-  await store.close();
   agstate("merge", "tester/review", "releaser/review");
 
   title("A person resolves it, and nothing of either is lost");
@@ -97,6 +103,53 @@ try {
   agstate("merge", "--continue");
   agstate("cat", "canonical", "/notes");
   agstate("log", "--graph", "--oneline", "-n", "4");
+
+  title("Three agents book for the release; one is killed at the worst moment");
+  await (await workflow.canonical({ author: "supervisor" })).update(
+    [{ op: "set", path: "/bookings", value: {} }],
+    { message: "Ask for bookings" },
+  );
+  await store.close();
+  const things = ["room", "cake", "train"];
+  const bookers = new Map();
+  const service = await startService(async ({ what }) => {
+    if (!what.startsWith("cake")) return;
+    // The booking is made. Its agent dies before it hears of it.
+    const { kill, ended } = bookers.get("cake");
+    kill();
+    await ended;
+  });
+  const startBooker = (thing) => startAgent("booker.mjs", service.url, thing);
+  for (const thing of things) bookers.set(thing, startBooker(thing));
+  for (const thing of things) {
+    const signal = await bookers.get(thing).ended;
+    if (signal) {
+      console.log(`agent ${thing} was killed by ${signal}: its booking is made, and not recorded`);
+    }
+  }
+  agstate("steps", "cake/release");
+  agstate("resume", "cake/release");
+
+  title("Started again, it asks once more with the same key, and goes on");
+  await startBooker("cake").ended;
+  agstate("steps", "cake/release");
+  agstate("merge", ...things.map((thing) => `${thing}/release`));
+  agstate("cat", "canonical", "/bookings");
+  await service.close();
+
+  title("What the service has counted");
+  console.log("agent  paid answers  requests to book  bookings made");
+  for (const thing of things) {
+    const { requests, effects } = [...service.bookings.values()].find(({ what }) =>
+      what.startsWith(thing),
+    );
+    const counts = [service.paid.get(`which ${thing}`), requests, effects];
+    const [answers, asked, made] = counts.map(String);
+    console.log(`${thing.padEnd(7)}${answers.padEnd(14)}${asked.padEnd(18)}${made}`);
+    const expected = thing === "cake" ? "1,2,1" : "1,1,1";
+    if (String(counts) !== expected) throw new Error(`${thing}: ${counts}, not ${expected}`);
+  }
+  console.log("\nAsked twice, booked once; and no answer of the model was paid for again.");
 
   title("Everything is checked");
   agstate("fsck");
@@ -106,9 +159,9 @@ try {
   agstate("export", "--git", repository);
   try {
     const git = (...args) => execFileSync("git", ["-C", repository, ...args], { stdio: "inherit" });
-    console.log("\n$ git fsck --strict --full && git log --graph --oneline --abbrev=10 canonical");
+    console.log("\n$ git fsck --strict --full && git log --graph --oneline -n 18 canonical");
     git("fsck", "--strict", "--full");
-    git("--no-pager", "log", "--graph", "--oneline", "--abbrev=10", "canonical");
+    git("--no-pager", "log", "--graph", "--oneline", "--abbrev=10", "-n", "18", "canonical");
   } catch (error) {
     if (error.code !== "ENOENT") throw error;
     console.log("(git is not installed here, so its own view is left out)");
