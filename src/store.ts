@@ -37,7 +37,7 @@ export interface OpenStoreOptions {
   readonly stepHooks?: readonly StepHooks[];
   /** The tables of a PostgreSQL store are distributed by workflow (`?distributed=true` says the same); default false. */
   readonly distributed?: boolean;
-  /** What tools may do, by rules: a policy as JSON; see `checkGovernance`. */
+  /** What tools may do, by rules: a policy as JSON, which `readGovernanceFile` reads from a file. */
   readonly governance?: GovernancePolicy;
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;

@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { AgstateError } from "../core/errors.js";
 import { quoteForMessage } from "../core/names.js";
-import { parseStrictJson } from "../transcripts/strict-json.js";
+import { parseStrictJson } from "../objects/strict-json.js";
 
 /** The longest file that fits a JavaScript string, in bytes. */
 const FILE_MAX_BYTES = 512 * 1024 * 1024;

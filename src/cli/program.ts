@@ -3,6 +3,7 @@ import { VERSION } from "../core/version.js";
 import { command, count, type MakeAction, type Run } from "./command.js";
 import { addMergeCommands } from "./merge-commands.js";
 import { addReviewCommands } from "./review-commands.js";
+import { addRulesCommands } from "./rules-commands.js";
 import { type GlobalOptions, Session } from "./session.js";
 import { addStepCommands } from "./step-commands.js";
 
@@ -150,6 +151,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   program.commandsGroup("Steps:");
   addStepCommands(program, action);
   addReviewCommands(program, action);
+  addRulesCommands(program, action);
 
   program.commandsGroup(STORE);
   command(program, "migrate", "bring the schema of a store on a server up to date")

@@ -3,7 +3,7 @@ import { isJsonObject } from "../core/json.js";
 import { formatPointer, parsePointer } from "../core/json-pointer.js";
 import { isOneLine, quoteForMessage } from "../core/names.js";
 import { STEP_ACTIONS, type StepAction } from "../objects/commit.js";
-import { matchesTool } from "./pattern.js";
+import { toolMatcher } from "./pattern.js";
 
 const DECISIONS = ["allow", "deny", "approve"] as const;
 
@@ -40,7 +40,8 @@ const RULES_MAX = 10_000;
 /**
  * Reads a policy, and refuses what is not known or can never count.
  *
- * @throws AgstateError `INVALID_POLICY` with the place as a JSON Pointer in `details.at`
+ * @throws AgstateError `INVALID_POLICY` with the place as a JSON Pointer in `details.at`, and what is wrong
+ *   there in `details.problem`
  */
 export function checkGovernance(given: unknown): GovernancePolicy {
   const policy = objectAt(given, "", ["rules", "default"]);
@@ -49,17 +50,20 @@ export function checkGovernance(given: unknown): GovernancePolicy {
   if (rules.length > RULES_MAX) {
     throw invalid("/rules", `has ${rules.length} rules; at most ${RULES_MAX} are allowed`);
   }
-  const seen = new Map<string, number>();
+  const names = new Map<string, number>();
+  const patterns: { readonly matches: (name: string) => boolean; readonly i: number }[] = [];
   const checked = rules.map((rule: unknown, i) => {
     const one = ruleAt(rule, `/rules/${i}`);
-    const before = seen.get("*") ?? seen.get(one.tool);
+    // A pattern that matches another as it is written matches all that the other does.
+    const before = names.get(one.tool) ?? patterns.find(({ matches }) => matches(one.tool))?.i;
     if (before !== undefined) {
       throw invalid(
         `/rules/${i}/tool`,
-        `can never count: the first rule that matches does, and /rules/${before} matches all that it matches`,
+        `can never count: the first rule that matches does, and /rules/${before} matches all that it matches; put it before that one, or remove it`,
       );
     }
-    seen.set(one.tool, i);
+    names.set(one.tool, i);
+    if (one.tool.includes("*")) patterns.push({ matches: toolMatcher(one.tool), i });
     return one;
   });
   return {
@@ -155,9 +159,14 @@ function oneOf<Known extends string>(given: unknown, at: string, known: readonly
 function invalid(at: string, problem: string): AgstateError {
   return new AgstateError(
     "INVALID_POLICY",
-    `the rules for tools cannot be used: ${at === "" ? "the policy" : quoteForMessage(at)} ${problem}`,
-    { at },
+    `the rules for tools cannot be used: ${placeInWords(at)} ${problem}`,
+    { at, problem },
   );
+}
+
+/** A place in a policy, as messages name it. */
+export function placeInWords(at: string): string {
+  return at === "" ? "the policy" : quoteForMessage(at);
 }
 
 /** What holds for one tool. */
@@ -171,15 +180,17 @@ export interface Verdict extends Omit<GovernanceRule, "tool" | "paths"> {
 /** A policy in force. */
 export class Governance {
   readonly policy: GovernancePolicy;
+  private readonly matchers: readonly ((name: string) => boolean)[];
 
   /** @throws AgstateError `INVALID_POLICY` */
   constructor(given: unknown) {
     this.policy = checkGovernance(given);
+    this.matchers = this.policy.rules.map(({ tool }) => toolMatcher(tool));
   }
 
   verdictOn(name: string): Verdict {
     const { rules, default: otherwise = "approve" } = this.policy;
-    const found = rules.find(({ tool }) => matchesTool(tool, name));
+    const found = rules[this.matchers.findIndex((matches) => matches(name))];
     if (found === undefined) {
       return { rule: null, decision: otherwise, action: "execute", paths: [] };
     }

@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "../core/json.js";
 import { normalize } from "../objects/normalize.js";
+import { parseStrictJson } from "../objects/strict-json.js";
 import type { StepToRecord } from "../store/types.js";
 import { oneLine } from "./one-line.js";
 import { kindOf, type Place } from "./place.js";
-import { parseStrictJson } from "./strict-json.js";
 import type { ImportStep } from "./types.js";
 
 interface ToolCall {

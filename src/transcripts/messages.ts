@@ -1,8 +1,8 @@
 import { hasOwn, isJsonObject, type JsonObject, type JsonValue } from "../core/json.js";
+import { parseStrictJson } from "../objects/strict-json.js";
 import { ChatSteps } from "./chat-step.js";
 import { ConversationNames } from "./names.js";
 import { kindOf, Place } from "./place.js";
-import { parseStrictJson } from "./strict-json.js";
 import type { Conversation } from "./types.js";
 
 /** A JSON value of the file, and where it stands. */

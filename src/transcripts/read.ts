@@ -1,9 +1,9 @@
 import { AgstateError } from "../core/errors.js";
 import { quoteForMessage } from "../core/names.js";
+import { decodeText } from "../objects/utf8-text.js";
 import { readMessages } from "./messages.js";
 import { Place } from "./place.js";
 import { readSweAgent } from "./swe-agent.js";
-import { decodeText } from "./text.js";
 import { TRANSCRIPT_FORMATS, type Transcript, type TranscriptFormat } from "./types.js";
 
 /**

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import { hasOwn, isJsonObject, type JsonObject, type JsonValue } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
 import type { StateOperation } from "../objects/draft/operations.js";
+import { parseStrictJson } from "../objects/strict-json.js";
 import { nameOfFile } from "./names.js";
 import { oneLine } from "./one-line.js";
 import { kindOf, Place } from "./place.js";
-import { parseStrictJson } from "./strict-json.js";
 import type { Conversation, ImportStep } from "./types.js";
 
 /** Whose branch a run of SWE-agent goes onto. */

@@ -1,17 +1,16 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 import { CliSandbox } from "../support/cli.js";
 import { startHttpService } from "../support/http-service.js";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const README = fileURLToPath(new URL("../../README.md", import.meta.url));
 
 /** The program in the README whose first line names it, as a reader would copy it. */
 function programOfReadme(name: string): string {
-  const lines = readFileSync(join(ROOT, "README.md"), "utf8").split("\n");
+  const lines = readFileSync(README, "utf8").split("\n");
   const from = lines.findIndex((line) => line.startsWith(`    // ${name}`));
   const length = lines.slice(from).findIndex((line) => line !== "" && !line.startsWith("    "));
   return lines
@@ -25,9 +24,8 @@ describe("the README's example of work that survives a kill", () => {
   afterAll(() => box.remove());
 
   it("books once, though it is killed when the booking is made and not answered", async () => {
-    mkdirSync(join(box.directory, "node_modules"));
-    symlinkSync(ROOT, join(box.directory, "node_modules", "agstate"));
-    writeFileSync(join(box.directory, "book.mjs"), programOfReadme("book.mjs"));
+    box.linkPackage();
+    box.write("book.mjs", programOfReadme("book.mjs"));
     box.ok(["init"]);
     box.ok(["workflow", "create", "trip-42"]);
 

@@ -1,9 +1,10 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MAIN = fileURLToPath(new URL("../../dist/bin/agstate.js", import.meta.url));
 
 export interface CliResult {
@@ -58,6 +59,16 @@ export class CliSandbox {
       encoding: "utf8",
     });
     return { status, stdout, stderr };
+  }
+
+  /** Lets programs in the folder import `agstate`, as where it is installed. */
+  linkPackage(): void {
+    mkdirSync(join(this.directory, "node_modules"));
+    symlinkSync(ROOT, join(this.directory, "node_modules", "agstate"));
+  }
+
+  write(name: string, text: string): void {
+    writeFileSync(join(this.directory, name), text);
   }
 
   remove(): void {

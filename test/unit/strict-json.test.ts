@@ -2,7 +2,7 @@ import { constants } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type AgstateError, isAgstateError } from "../../src/core/errors.js";
-import { parseStrictJson } from "../../src/transcripts/strict-json.js";
+import { parseStrictJson } from "../../src/objects/strict-json.js";
 
 function refusal(input: string | Uint8Array, line?: number): AgstateError {
   try {

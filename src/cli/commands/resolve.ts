@@ -1,9 +1,9 @@
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import { formatPointer, parsePointer } from "../../core/json-pointer.js";
 import type { Resolution } from "../../merge/resolvers.js";
+import { parseStrictJson } from "../../objects/strict-json.js";
 import type { StoredMerge } from "../../store/merge/merging.js";
 import type { Conflict } from "../../store/merge/types.js";
-import { parseStrictJson } from "../../transcripts/strict-json.js";
 import { readJson } from "../input.js";
 import { shownPath } from "../render/conflict.js";
 import { escapeLine } from "../render/escape.js";

@@ -1,6 +1,6 @@
 import { AgstateError } from "../../core/errors.js";
+import { parseStrictJson } from "../../objects/strict-json.js";
 import type { ApproveOptions } from "../../store/reviews/review.js";
-import { parseStrictJson } from "../../transcripts/strict-json.js";
 import { subjectWords } from "../render/review.js";
 import { type Session, userName } from "../session.js";
 

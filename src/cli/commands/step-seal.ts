@@ -1,5 +1,5 @@
 import { AgstateError } from "../../core/errors.js";
-import { parseStrictJson } from "../../transcripts/strict-json.js";
+import { parseStrictJson } from "../../objects/strict-json.js";
 import { escapeLine } from "../render/escape.js";
 import { statusText } from "../render/step.js";
 import type { Session } from "../session.js";

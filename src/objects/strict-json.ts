@@ -2,7 +2,8 @@ import { parse as parseWithPosition } from "lossless-json";
 import { AgstateError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import { refuseLoss } from "./json-loss.js";
-import { decodeText } from "./text.js";
+import { placeAt } from "./json-place.js";
+import { decodeText } from "./utf8-text.js";
 
 export interface StrictJsonOptions {
   /** The line of the file that the text begins on, for error messages; default 1. */
@@ -54,9 +55,7 @@ function syntaxError(text: string, what: string, firstLine: number, cause: unkno
     const reason = printable((cause as Error).message);
     return new AgstateError("INVALID_VALUE", `${what} is not JSON: ${reason}`, {}, { cause });
   }
-  const before = text.slice(0, found.position);
-  const line = firstLine + before.split("\n").length - 1;
-  const column = found.position - before.lastIndexOf("\n");
+  const { line, column } = placeAt(text, found.position, firstLine);
   return new AgstateError(
     "INVALID_VALUE",
     `${what} is not JSON: ${found.reason} (line ${line}, column ${column})`,

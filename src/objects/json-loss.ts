@@ -1,7 +1,7 @@
 import { AgstateError } from "../core/errors.js";
 import { formatPointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
-import { DEPTH_MAX } from "../objects/format.js";
+import { DEPTH_MAX } from "./format.js";
 
 /** An object or a list that the scan is inside of. */
 interface Level {
@@ -76,7 +76,7 @@ export function refuseLoss(text: string, what: string): void {
 }
 
 /** Where the string that begins before `from` has its closing quote. */
-function endOfString(text: string, from: number): number {
+export function endOfString(text: string, from: number): number {
   let quote = text.indexOf('"', from);
   for (; quote >= 0; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0;
@@ -86,7 +86,8 @@ function endOfString(text: string, from: number): number {
   return text.length;
 }
 
-function keyAt(text: string, open: number, close: number): string {
+/** The key that stands between two quotes. */
+export function keyAt(text: string, open: number, close: number): string {
   const raw = text.slice(open + 1, close);
   return raw.includes("\\") ? (JSON.parse(text.slice(open, close + 1)) as string) : raw;
 }
