@@ -47,8 +47,10 @@ export class HttpError extends Error {
  *
  * An answer other than 2xx is an `HttpError`, so that what was refused is not sealed as done, and
  * `retry` tries it again: also 409, by which services say that the first request with this key is
- * still under way. Redirects of a request with a key are not followed unless it says `redirect: "follow"`:
- * they may turn a POST into a GET, which does nothing and is answered with 200.
+ * still under way. A 5xx may come after the effect: code that catches it for good takes it for undone,
+ * while a run that ends by it tries the step again with the same key. Redirects of a request with a
+ * key are not followed unless it says `redirect: "follow"`: they may turn a POST into a GET, which does
+ * nothing and is answered with 200.
  *
  * The request ends with the call's `signal`, and with its own. Make it inside the tool: a body that
  * is a stream, or a `Request`, can be sent only once.
