@@ -238,6 +238,11 @@ export interface BelowRequest {
   /** Commits to answer as well, and which entries of their root trees to begin with. */
   readonly commits?: readonly ObjectId[];
   readonly entries?: readonly string[];
+  /**
+   * In place of `commits`: a commit and its first parents, children before parents, so many at most. The line
+   * ends where a commit is not stored.
+   */
+  readonly line?: { readonly from: ObjectId; readonly commits: number } | undefined;
   /** Objects that the caller has: they are not answered, nor is what only they lead to. */
   readonly known?: readonly ObjectId[];
   /** The most objects, and the most bytes of bodies, in the answer; commits and what is in their rows do not count. */

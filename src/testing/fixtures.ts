@@ -64,9 +64,10 @@ export function rawTree(body: Uint8Array): ObjectRecord {
 export function rootedCommit(
   root: Readonly<Record<string, ObjectRecord>>,
   inline: readonly ObjectRecord[] = [],
+  parents: readonly CommitRecord[] = [],
 ): CommitRecord {
   const top = namedTree(Object.entries(root));
-  return commit({ tree: top.id, inline: [...inline, top] });
+  return commit({ tree: top.id, inline: [...inline, top], parents });
 }
 
 /** An id under which nothing is stored. */

@@ -348,6 +348,20 @@ export const canaries: Readonly<Record<string, Canary>> = {
       readBelow: (w, r) => right.readBelow!(w, { ...r, maxObjects: r.maxObjects + 1 }),
     };
   },
+  "reads a line of commits by other parents than the first": (good) => {
+    const right = withReadBelow(good);
+    return {
+      ...forward(right),
+      async readBelow(w, request) {
+        const { line } = request;
+        if (line === undefined || line.commits < 2) return right.readBelow!(w, request);
+        const read = await right.readBelow!(w, request);
+        const merge = read.commits.find(({ parents }) => parents.length > 1);
+        const extra = merge && (await good.readCommits(w, [merge.parents[1]!]))[0];
+        return extra === undefined ? read : { ...read, commits: [...read.commits, extra] };
+      },
+    };
+  },
   "reads below objects past the limit of bytes": (good) => {
     const right = withReadBelow(good);
     return {

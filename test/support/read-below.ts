@@ -19,14 +19,32 @@ export function withReadBelow(storage: Storage, { keepsBack }: Reticence = {}): 
   return {
     ...forward(storage),
     async readBelow(workflow, request): Promise<Below> {
-      const { ids = [], commits: wanted = [], entries = [] } = request;
+      const { ids = [], commits: wanted = [], line, entries = [] } = request;
       const found = await storage.readCommits(workflow, [...new Set(wanted)]);
-      const commits = found.filter((commit) => commit !== undefined);
+      const commits =
+        line === undefined
+          ? found.filter((commit) => commit !== undefined)
+          : await lineOf(storage, workflow, line);
       const start = [...ids, ...commits.flatMap((commit) => rootIds(commit, entries))];
       const objects = await below(storage, workflow, start, request);
       return { commits, objects: objects.filter(({ id }) => keepsBack?.(id) !== true) };
     },
   };
+}
+
+async function lineOf(
+  storage: Storage,
+  workflow: string,
+  { from, commits: most }: NonNullable<BelowRequest["line"]>,
+): Promise<CommitRecord[]> {
+  const line: CommitRecord[] = [];
+  for (let id: ObjectId | undefined = from; id !== undefined && line.length < most; ) {
+    const [commit] = await storage.readCommits(workflow, [id]);
+    if (commit === undefined) break;
+    line.push(commit);
+    id = commit.parents[0];
+  }
+  return line;
 }
 
 async function below(

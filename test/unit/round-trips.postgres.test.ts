@@ -248,3 +248,72 @@ describe("reading what was damaged in PostgreSQL", () => {
     }
   });
 });
+
+describe("a branch with 700 steps in PostgreSQL", () => {
+  const { url, drop } = newSchema();
+  const STEPS_MADE = 350;
+
+  beforeAll(async () => {
+    const store = await openStore(url);
+    const workflow = await store.createWorkflow("w");
+    const branch = await workflow.branch({
+      agent: "a",
+      branch: "x",
+      granularity: { every: { steps: 200 } },
+    });
+    const output = { text: "large ".repeat(1_000) };
+    for (let n = 0; n < STEPS_MADE; n++) {
+      await branch.step({ name: `look-${n}`, action: "read", memoize: true }, () => n);
+      if (n % 50 === 0) await branch.update([{ op: "set", path: "/n", value: n }]);
+      if (n % 50 === 1) await branch.step({ name: `book-${n}`, input: { n } }, () => output);
+    }
+    await store.close();
+    return drop;
+  });
+
+  it("lists them in one read, with their inputs and outputs, in order", async () => {
+    const { answer, roundTrips } = await asNewcomer(url, async (w, counter) => {
+      const branch = await w.branch("a/x");
+      counter.reset();
+      return all(branch.steps());
+    });
+    expect(roundTrips).toBe(1);
+    expect(answer).toHaveLength(357);
+    expect(answer.map(({ number }) => number)).toEqual(
+      Array.from({ length: 357 }, (_, i) => 357 - i),
+    );
+    const booked = answer.filter(({ action }) => action === "execute");
+    expect(booked).toHaveLength(7);
+    for (const { output } of booked) expect(output).toEqual({ text: "large ".repeat(1_000) });
+  });
+
+  it("lists the last few without reading the others", async () => {
+    const { answer, roundTrips, bytesRead } = await asNewcomer(url, async (w, counter) => {
+      const branch = await w.branch("a/x");
+      counter.reset();
+      return all(branch.steps({ limit: 3 }));
+    });
+    expect(roundTrips).toBe(1);
+    expect(answer.map(({ number }) => number)).toEqual([357, 356, 355]);
+    expect(bytesRead).toBeLessThan(64 * 1024);
+  });
+
+  it("goes on with a run in two reads, however long it is", async () => {
+    const { answer } = await asNewcomer(url, async (w) => {
+      const spec = { name: "look", action: "read", memoize: true } as const;
+      return w.run(await w.branch("a/x"), async (ctx) => {
+        for (let i = 0; i < 20; i++) await ctx.step(spec, () => i);
+        return "first";
+      });
+    });
+    expect(answer).toBe("first");
+    const again = await asNewcomer(url, async (w, counter) => {
+      const branch = await w.branch("a/x");
+      counter.reset();
+      return w.run(branch, async () => "not done again");
+    });
+    expect(again.answer).toBe("first");
+    // Where the branch is now, and its line.
+    expect(again.roundTrips).toBe(2);
+  });
+});

@@ -73,16 +73,18 @@ export class PostgresStorage implements Storage {
   }
 
   async readBelow(w: string, request: BelowRequest): Promise<Below> {
-    const { ids = [], commits = [], entries = [], known = [], maxObjects, maxBytes } = request;
+    const { ids = [], commits = [], line, entries = [], known = [] } = request;
+    const from = line === undefined ? [...new Set(commits)] : [line.from];
     const rows = await this.rows<BelowColumns>(
-      "below",
+      line === undefined ? "below" : "belowLine",
       w,
-      rawIds([...new Set(commits)]),
+      rawIds(from),
       rawIds(ids),
       [...entries],
       rawIds(known),
-      maxObjects,
-      maxBytes,
+      request.maxObjects,
+      request.maxBytes,
+      ...(line === undefined ? [] : [line.commits]),
     );
     return belowOf(rows);
   }

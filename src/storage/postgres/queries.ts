@@ -36,6 +36,23 @@ export function queries(s: string) {
         FROM ${s}.read_below($1, $3::bytea || coalesce((
           SELECT string_agg(${s}.root_ids(t.body, t.inline, $4::text[]), ''::bytea ORDER BY t.n)
             FROM given AS t), ''::bytea), $5, $6, $7) AS b`,
+    belowLine: `WITH RECURSIVE line AS (
+        SELECT 1 AS n, t.id, t.parents, t.generation, t.time, t.external_id, t.inline, t.body
+          FROM ${s}.commits AS t WHERE t.workflow_id = $1 AND t.id = $2 AND $8 > 0
+        UNION ALL
+        SELECT l.n + 1, t.* FROM line AS l CROSS JOIN LATERAL
+          (SELECT c.id, c.parents, c.generation, c.time, c.external_id, c.inline, c.body
+            FROM ${s}.commits AS c
+            WHERE c.workflow_id = $1 AND c.id = substring(l.parents FROM 1 FOR 32) LIMIT 1) AS t
+          WHERE l.n < $8
+      ), given AS MATERIALIZED (SELECT * FROM line ORDER BY n)
+      SELECT ${COMMIT}, NULL::smallint AS type, NULL::smallint AS kind, NULL::smallint AS encoding
+        FROM given AS t
+      UNION ALL
+      SELECT b.id, NULL, NULL, NULL, NULL, NULL, b.body, b.type, b.kind, b.encoding
+        FROM ${s}.read_below($1, $3::bytea || coalesce((
+          SELECT string_agg(${s}.root_ids(t.body, t.inline, $4::text[]), ''::bytea ORDER BY t.n)
+            FROM given AS t), ''::bytea), $5, $6, $7) AS b`,
     graph: `SELECT ${s}.read_graph($1, $2, $3) AS nodes`,
 
     refsByName: `SELECT ${REF} FROM ${s}.refs AS t

@@ -1,9 +1,11 @@
 import { AgstateError } from "../../core/errors.js";
+import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
 import type { StepAction, StepStatus } from "../../objects/commit.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import type { StateOperation } from "../../objects/draft/operations.js";
 import { STEP_RECORD_VERSION, type StepFailure, type StepRecord } from "../../steps/record.js";
+import { LINE_PAGE_COMMITS, lineFrom } from "../line.js";
 import type { Repository } from "../repository.js";
 import type { StepBranch } from "./handle.js";
 import { recordOf } from "./read.js";
@@ -43,6 +45,8 @@ export interface StepFilter {
   readonly limit?: number;
 }
 
+const PAGE_MIN_COMMITS = 32;
+
 /** Steps along first parents, newest first; of each number the last that was said of it. */
 export async function* listSteps(
   repository: Repository,
@@ -52,15 +56,16 @@ export async function* listSteps(
   const { name, action, status, since, limit = Number.POSITIVE_INFINITY } = filter;
   const seen = new Set<number>();
   let told = 0;
-  const line = repository.history.firstParentWalk(head.id);
-  for await (const commit of repository.load(line, Number.POSITIVE_INFINITY)) {
+  // A step is a commit or two, and others may lie between.
+  const page = Math.min(LINE_PAGE_COMMITS, Math.max(PAGE_MIN_COMMITS, limit * 4));
+  for await (const { commit, objects } of lineFrom(repository, head.id, "step", page)) {
     if (told >= limit) return;
     const step = commit.step;
     if (step === undefined || seen.has(step.number)) continue;
     seen.add(step.number);
     if (action !== undefined && step.action !== action) continue;
     if (status !== undefined && step.status !== status) continue;
-    const record = await recordOf(repository, commit);
+    const record = await recordOf(commit, objects);
     if (record === null) continue;
     if (name !== undefined && record.name !== name) continue;
     if (since !== undefined && record.startedAt < since.getTime()) continue;
@@ -118,10 +123,13 @@ export async function sealStep(
       `step ${number} of ${branch.name} is not open; open are ${inFlight.join(", ") || "none"}`,
       { branch: branch.name, step: number, open: inFlight },
     );
-  const line = repository.history.firstParentWalk(branch.loadedHead.id);
-  for await (const commit of repository.load(line, Number.POSITIVE_INFINITY)) {
+  for await (const { commit, objects } of lineFrom(
+    repository,
+    branch.head.id as ObjectId,
+    "step",
+  )) {
     if (commit.step?.number !== number) continue;
-    const record = await recordOf(repository, commit);
+    const record = await recordOf(commit, objects);
     if (!inFlight.includes(number) && record?.effect !== "done") throw notOpen();
     if (record === null) break;
     const journal = branch.stepJournal();

@@ -1,7 +1,9 @@
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { decodeValue } from "../../objects/decode.js";
+import type { ObjectReader } from "../../objects/reader.js";
 import { parseStepRecord, type StepRecord } from "../../steps/record.js";
 import type { RecordedStep } from "../../steps/run.js";
+import { lineFrom } from "../line.js";
 import type { Repository } from "../repository.js";
 
 /** The names of the commits with which a run begins and ends. */
@@ -10,12 +12,12 @@ export const RUN_ENDS = "agstate:run ends";
 
 /** Reads what a commit records of a step; null when it records none, or in a way that is not known. */
 export async function recordOf(
-  repository: Repository,
   commit: LoadedCommit,
+  objects: ObjectReader,
 ): Promise<StepRecord | null> {
   const link = commit.root.step;
   if (commit.step === undefined || link === undefined) return null;
-  return parseStepRecord(await decodeValue(repository.objectsOf(commit), link));
+  return parseStepRecord(await decodeValue(objects, link));
 }
 
 /** What a branch has on record of a run. */
@@ -35,9 +37,8 @@ export async function readRun(
 ): Promise<RunOnRecord> {
   const steps = new Map<number, RecordedStep>();
   let end: StepRecord | null = null;
-  const line = repository.history.firstParentWalk(head.id);
-  for await (const commit of repository.load(line, Number.POSITIVE_INFINITY)) {
-    const record = await recordOf(repository, commit);
+  for await (const { commit, objects } of lineFrom(repository, head.id, "step")) {
+    const record = await recordOf(commit, objects);
     if (record === null || commit.step === undefined || record.place?.run !== run) continue;
     if (record.name === RUN_BEGINS) return { begin: record, end, steps: sorted(steps) };
     const { number, action, status } = commit.step;

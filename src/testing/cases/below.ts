@@ -122,6 +122,44 @@ export const belowCases: readonly ConformanceCase[] = [
       holds(await read({ ids: [top.id], known: [top.id] }), []);
     },
   ),
+  onlyWithHint(
+    "a line of first parents is read with what entries of their root trees lead to",
+    async (s, read) => {
+      const steps = Array.from({ length: 6 }, (_, i) => tree(blob(`of step ${i}`)));
+      const beside = commit();
+      const line = [rootedCommit({ step: steps[0]!, state: blob("not asked for") })];
+      for (let i = 1; i < 6; i++) {
+        const parents = i === 3 ? [line[i - 1]!, beside] : [line[i - 1]!];
+        line.push(rootedCommit({ step: steps[i]!, state: blob("not asked for") }, [], parents));
+      }
+      const objects = [...steps, ...steps.map((_, i) => blob(`of step ${i}`))];
+      await store(s, [...objects, blob("not asked for")]);
+      await mustMove(s, move("refs/heads/beside", ABSENT, [beside]));
+      await mustMove(s, move("refs/heads/line", ABSENT, line));
+      const from = line[5]!.id;
+      const asked = { entries: ["step"] };
+      const whole = await read({ ...asked, line: { from, commits: 100 } });
+      assert.deepEqual(
+        whole.commits.map(({ id }) => id),
+        line.map(({ id }) => id).reverse(),
+      );
+      for (const [i, found] of [...whole.commits].reverse().entries()) sameCommit(found, line[i]!);
+      holds(whole, objects);
+      const some = await read({ ...asked, line: { from, commits: 2 } });
+      assert.deepEqual(
+        some.commits.map(({ id }) => id),
+        [line[5]!.id, line[4]!.id],
+      );
+      holds(some, [steps[5]!, steps[4]!, blob("of step 5"), blob("of step 4")]);
+      assert.deepEqual(await read({ ...asked, line: { from, commits: 0 } }), {
+        commits: [],
+        objects: [],
+      });
+      const unknown = { from: unknownId(), commits: 5 };
+      assert.deepEqual(await read({ ...asked, line: unknown }), { commits: [], objects: [] });
+      assert.deepEqual((await read({ line: { from, commits: 9 } }, "other")).commits, []);
+    },
+  ),
   onlyWithHint("a tree that is none does not hinder what is read beside it", async (s, read) => {
     const hidden = blob("hidden");
     const id = Buffer.from(hidden.id, "hex");
