@@ -27,7 +27,9 @@ export class Report {
   closing(name, quick) {
     const judged = this.rows.filter((row) => row.met !== null);
     const missed = judged.filter((row) => !row.met);
-    console.log(`\n${judged.length - missed.length} of ${judged.length} targets met`);
+    if (judged.length > 0) {
+      console.log(`\n${judged.length - missed.length} of ${judged.length} targets met`);
+    }
     for (const { line, value, unit, target } of missed) {
       console.log(`  not met: ${line}: ${value} ${unit}, target ${target}`);
     }
