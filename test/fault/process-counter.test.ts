@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { resultOf, startTogether } from "../support/child-processes.js";
+import { usually } from "../support/runs.js";
 import { expectSound, storePlace, withStore, withWorkflow } from "../support/sqlite-store.js";
 
 const COUNT = new URL("./children/count.mjs", import.meta.url);
 
 const PROCESSES = 8;
-const RUN_MS = 30_000;
+const RUN_MS = usually(12_000, 30_000);
 
 interface Counted {
   readonly ids: string[];

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Workflow } from "../../src/index.js";
 import { type Child, startChild } from "../support/child-processes.js";
+import { usually } from "../support/runs.js";
 import { expectSound, storePlace, withStore, withWorkflow } from "../support/sqlite-store.js";
 
 const COMMIT = new URL("./children/commit-until-killed.mjs", import.meta.url);
@@ -10,7 +11,7 @@ const MAKE = new URL("./children/make-store.mjs", import.meta.url);
 
 const WORKFLOW = "killed";
 const WRITERS = ["a", "b", "c"];
-const ROUNDS = 8;
+const ROUNDS = usually(4, 8);
 /** Every so many rounds everything that is stored is checked. */
 const CHECK_EVERY = 4;
 /** Kills of each writer in a round; with the last one all die at once. */
@@ -19,7 +20,7 @@ const KILLS_A_ROUND = 8;
 const COMMITS_MAX = 8;
 const COMMIT_USUAL_MS = 10;
 const PAYLOAD_BYTES = 20_000;
-const CREATION_KILLS = 30;
+const CREATION_KILLS = usually(15, 30);
 
 /** A commit whose acknowledgement a writer has seen. */
 interface Acknowledged {

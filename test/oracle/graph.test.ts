@@ -8,9 +8,10 @@ import {
 } from "../../src/cli/render/graph.js";
 import { DUPLICATE_PARENTS, dagArbitrary, writeDag } from "../support/dag.js";
 import { git, gitLines, temporaryFolder } from "../support/git.js";
+import { usually } from "../support/runs.js";
 
 const folder = temporaryFolder();
-const RUNS = 200;
+const RUNS = usually(100, 2000);
 
 /** Commits in the order in which git shows them. */
 function shownCommits(directory: string, args: readonly string[]): GraphCommit[] {

@@ -22,6 +22,7 @@ import {
   writeDag,
 } from "../support/dag.js";
 import { temporaryFolder } from "../support/git.js";
+import { usually } from "../support/runs.js";
 import { BACKENDS, makeStore } from "../support/stores.js";
 
 const folder = temporaryFolder();
@@ -126,7 +127,7 @@ describe("merge bases of random graphs", () => {
         await expectBases(nodes, queries, expected);
       },
     );
-    await fc.assert(property, { numRuns: 1500 });
+    await fc.assert(property, { numRuns: usually(750, 15_000) });
   });
 
   it("are those of git merge-base --all, in 3,000 histories", async () => {

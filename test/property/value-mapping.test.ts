@@ -6,6 +6,7 @@ import { reconcile } from "../../src/objects/draft/reconcile.js";
 import { compileIsolation, type Isolation, isolationOfKey } from "../../src/objects/isolation.js";
 import { normalize } from "../../src/objects/normalize.js";
 import { freshLink, ObjectStore } from "../support/object-store.js";
+import { usually } from "../support/runs.js";
 
 const MAX = { maxBytes: 1 << 30 };
 
@@ -209,7 +210,7 @@ describe("value mapping", () => {
       fc.asyncProperty(fc.integer({ min: 1 }), async (seed) => {
         await chain(seed, 25, null);
       }),
-      { numRuns: 80 },
+      { numRuns: usually(40, 800) },
     );
   });
 
@@ -228,7 +229,7 @@ describe("value mapping", () => {
       fc.asyncProperty(fc.integer({ min: 1 }), async (seed) => {
         await chain(seed, 20, policy);
       }),
-      { numRuns: 40 },
+      { numRuns: usually(20, 400) },
     );
   });
 
@@ -258,7 +259,7 @@ describe("value mapping", () => {
           expect(result.link.id).toBe(freshLink(after).id);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: usually(30, 600) },
     );
   });
 
