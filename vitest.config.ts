@@ -10,7 +10,7 @@ const POSTGRES = "test/**/*.postgres.test.ts";
 const EVERYWHERE = [
   "test/unit/{branch,complete,gc,governance,granularity,isolation,lease,merging,operations,resume-point,reviews,revisions,speculate,steps,store,step-log,stored-merges,watch,workflow}.test.ts",
   "test/property/{merge-crossing,merge-histories,store-model}.test.ts",
-  "test/e2e/cases-{merge,refs,text,values}.test.ts",
+  "test/e2e/cases-{merge,refs,steps,text,values}.test.ts",
   "test/e2e/merge-real-data.test.ts",
   "test/fault/gc-beside-writers.test.ts",
   "test/oracle/merge-export.test.ts",

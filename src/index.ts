@@ -37,7 +37,7 @@ export {
 } from "./steps/execute.js";
 export { HttpError, type IdempotentRequest, idempotentFetch } from "./steps/fetch.js";
 export type { StepFailure } from "./steps/record.js";
-export type { Drift, RunContext } from "./steps/run.js";
+export type { Drift, InputDrift, RunContext, VersionDrift } from "./steps/run.js";
 export type { Storage, StoreDescription, Usage } from "./storage/port.js";
 export type { BlameLine, BlameOptions } from "./store/blame.js";
 export type { Branch } from "./store/branch.js";

@@ -139,7 +139,12 @@ export interface Begun {
   readonly attempt: number;
 }
 
-/** How a step failed: its error by name and message, the same live and on replay. */
+/**
+ * How a step failed: its error by name and message, the same live and on replay.
+ *
+ * So is its stack, which names the step alone: code may put it into what comes next. Where the tool threw is told by the `cause`,
+ * which only the process has that called the tool.
+ */
 export class StepError extends Error {
   override readonly name: string;
   readonly code: string | undefined;
@@ -153,6 +158,7 @@ export class StepError extends Error {
     super(failure.message, options);
     this.name = failure.name;
     this.code = failure.code;
+    this.stack = `${failure.name}: ${failure.message}\n    at step ${step}`;
   }
 }
 
@@ -200,10 +206,11 @@ export class StepExecution<Output> {
 
   /**
    * @param begun of a step whose intent is on record already
+   * @param made how many of the attempts that it may have were made by a process that died
    * @throws StepError when the tool failed; AgstateError `INVALID_VALUE` or `LIMIT_EXCEEDED` when its output
    *   cannot be recorded; `STEP_FENCED`
    */
-  async run(tool: Tool<Output>, begun?: Begun): Promise<Output> {
+  async run(tool: Tool<Output>, begun?: Begun, made = 0): Promise<Output> {
     const { spec, journal } = this;
     let number = begun?.number ?? null;
     let attempt = begun?.attempt ?? 0;
@@ -230,7 +237,7 @@ export class StepExecution<Output> {
           }
         },
         {
-          retries: spec.retry?.attempts ?? 0,
+          retries: Math.max(0, (spec.retry?.attempts ?? 0) - made),
           minTimeout: spec.retry?.pauseMs ?? DEFAULT_PAUSE_MS,
           randomize: true,
           // Of an attempt that was not waited for the effect may still happen.
@@ -458,7 +465,9 @@ export async function resumeStep<Output>(
   begun: Begun,
 ): Promise<Output> {
   const policy = spec.inDoubt ?? "fail";
-  if (policy === "retry") return execution.run(tool, begun);
+  // What ended a run has used up all its attempts, and has as many again when it is tried again.
+  const made = 1 + ((begun.attempt - 1) % (1 + (spec.retry?.attempts ?? 0)));
+  if (policy === "retry") return execution.run(tool, begun, made);
   if (policy === "fail") throw inDoubt(journal, spec.name, begun.number);
   const probed =
     policy === "ask"
@@ -466,6 +475,6 @@ export async function resumeStep<Output>(
       : await policy({ ...begun, key: journal.keyOf(begun.number), input: execution.input });
   if (probed === "unknown") throw inDoubt(journal, spec.name, begun.number);
   if ("review" in probed) throw inDoubt(journal, spec.name, begun.number, probed);
-  if (!probed.happened) return execution.run(tool, begun);
+  if (!probed.happened) return execution.run(tool, begun, made);
   return execution.seal(probed.output as Output, begun.number, begun.attempt);
 }

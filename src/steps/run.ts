@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { AgstateError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
+import { quoteForMessage } from "../core/names.js";
 import type { StepHooks } from "../core/step-hooks.js";
 import { canonicalText } from "../objects/canonical.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
@@ -27,12 +28,24 @@ export interface RecordedStep {
 }
 
 /** An input that is not what was recorded, after a read that was not. */
-export interface Drift {
+export interface InputDrift {
+  readonly kind: "input";
   readonly step: number;
   readonly name: string;
   readonly recorded: JsonValue | undefined;
   readonly now: JsonValue | undefined;
 }
+
+/** A run that goes on with another version of the code than it began with. */
+export interface VersionDrift {
+  readonly kind: "version";
+  /** Undefined when it began with none. */
+  readonly recorded: string | undefined;
+  readonly now: string;
+}
+
+/** What differs from what is on record, and does not end the run. */
+export type Drift = InputDrift | VersionDrift;
 
 /** What all contexts of a run share. */
 export interface RunShared {
@@ -50,8 +63,25 @@ export interface RunShared {
 export class RecordedRun {
   private readonly untaken = new Set<RecordedStep>();
 
-  constructor(private readonly steps: readonly RecordedStep[]) {
+  /** @param version that of the code which goes on, where it is not the one that began the run */
+  constructor(
+    private readonly steps: readonly RecordedStep[],
+    private readonly version?: VersionDrift,
+  ) {
     for (const step of steps) this.untaken.add(step);
+  }
+
+  /** The error of code that is not what is on record; it names both versions where they differ. */
+  mismatch(problem: string, details: Readonly<Record<string, unknown>>): AgstateError {
+    const { version } = this;
+    if (version === undefined) return new AgstateError("STEP_MISMATCH", problem, details);
+    const { recorded, now } = version;
+    const was = recorded === undefined ? "no version" : `version ${quoteForMessage(recorded)}`;
+    return new AgstateError(
+      "STEP_MISMATCH",
+      `${problem}; the run began with ${was}, and this is version ${quoteForMessage(now)}`,
+      { ...details, version: { recorded: recorded ?? null, now } },
+    );
   }
 
   /**
@@ -68,7 +98,7 @@ export class RecordedRun {
     const found =
       atPlace?.record.name === name ? atPlace : inScope.find((step) => step.record.name === name);
     if (found !== undefined) this.untaken.delete(found);
-    else if (atPlace !== undefined) throw renamed(atPlace, name, scope);
+    else if (atPlace !== undefined) throw this.renamed(atPlace, name, scope);
     return found;
   }
 
@@ -88,20 +118,19 @@ export class RecordedRun {
   left(): RecordedStep[] {
     return [...this.untaken];
   }
+
+  private renamed(recorded: RecordedStep, name: string, scope: readonly string[]): AgstateError {
+    const { number, record } = recorded;
+    const where = scope.length === 0 ? "" : ` in ${scope.join("/")}`;
+    return this.mismatch(
+      `step ${number}${where} was recorded as ${record.name}, and the code asks for ${name} in its place; run the code that recorded it, or begin another run (parallel steps that are not told apart by ctx.all may come in another order, too)`,
+      { step: number, recorded: record.name, asked: name, scope: [...scope] },
+    );
+  }
 }
 
 function sameScope(a: readonly string[] = [], b: readonly string[]): boolean {
   return a.length === b.length && a.every((part, i) => part === b[i]);
-}
-
-function renamed(recorded: RecordedStep, name: string, scope: readonly string[]): AgstateError {
-  const { number, record } = recorded;
-  const where = scope.length === 0 ? "" : ` in ${scope.join("/")}`;
-  return new AgstateError(
-    "STEP_MISMATCH",
-    `step ${number}${where} was recorded as ${record.name}, and the code asks for ${name} in its place; run the code that recorded it, or begin another run (parallel steps that are not told apart by ctx.all may come in another order, too)`,
-    { step: number, recorded: record.name, asked: name, scope: [...scope] },
-  );
 }
 
 /** What a durable run works with: everything that must not happen twice, or come out otherwise, goes by it. */
@@ -225,11 +254,11 @@ export class RunContext {
     const [was, is] = [text(record.input), text(input)];
     if (action === recorded.action && was === is) return;
     if (action === recorded.action && this.shared.sawUnrecorded) {
-      this.shared.onDrift({ step: number, name: record.name, recorded: record.input, now: input });
+      const { name, input: before } = record;
+      this.shared.onDrift({ kind: "input", step: number, name, recorded: before, now: input });
       return;
     }
-    throw new AgstateError(
-      "STEP_MISMATCH",
+    throw this.shared.log.mismatch(
       `step ${number} (${record.name}) was recorded as ${recorded.action} with input ${shortened(was)}, and the code asks for ${action} with input ${shortened(is)}`,
       { step: number, name: record.name, recorded: record.input ?? null, asked: input ?? null },
     );

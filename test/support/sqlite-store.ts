@@ -4,11 +4,16 @@ import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import { openStore, type Store, type Workflow } from "../../src/index.js";
 
-/** Names a place for a store that is not there yet and is removed when the test ends. */
-export function storePlace(): string {
+/** Makes a folder that is removed when the test ends. */
+export function scratchFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "agstate-process-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  return join(folder, "store");
+  return folder;
+}
+
+/** Names a place for a store that is not there yet and is removed when the test ends. */
+export function storePlace(): string {
+  return join(scratchFolder(), "store");
 }
 
 /** Runs a piece of work with the store open, and closes it. */

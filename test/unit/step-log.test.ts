@@ -641,7 +641,7 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
         { onDrift: (each) => drift.push(each) },
       );
       expect(output).toBe("x");
-      expect(drift).toEqual([{ step: 2, name: "fetch", recorded: 1, now: 2 }]);
+      expect(drift).toEqual([{ kind: "input", step: 2, name: "fetch", recorded: 1, now: 2 }]);
     });
 
     it("waits no longer than was said, over restarts", async () => {

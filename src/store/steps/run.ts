@@ -1,8 +1,8 @@
 import { AgstateError } from "../../core/errors.js";
-import type { JsonValue } from "../../core/json.js";
+import { isJsonObject, type JsonValue } from "../../core/json.js";
 import { normalize } from "../../objects/normalize.js";
-import { inKeptOrder, STEP_RECORD_VERSION } from "../../steps/record.js";
-import { type Drift, RecordedRun, RunContext } from "../../steps/run.js";
+import { inKeptOrder, STEP_RECORD_VERSION, type StepRecord } from "../../steps/record.js";
+import { type Drift, RecordedRun, RunContext, type VersionDrift } from "../../steps/run.js";
 import type { Branch } from "../branch.js";
 import type { AcquireOptions } from "../lease/acquire.js";
 import type { Lease } from "../lease/lease.js";
@@ -13,7 +13,7 @@ import { RUN_BEGINS, RUN_ENDS, readRun } from "./read.js";
 export interface RunOptions {
   /** Which run of the branch it is; one that has ended gives its result again. Default `main`. */
   readonly id?: string;
-  /** The version of the code, kept with the run's beginning and told when it differs. */
+  /** The version of the code, kept with the run's beginning; when it differs later, `onDrift` is told, and each `STEP_MISMATCH` says so. */
   readonly version?: string;
   readonly signal?: AbortSignal;
   /**
@@ -21,7 +21,10 @@ export interface RunOptions {
    * comes later knows it before it has paid for anything. `true` for the defaults.
    */
   readonly lease?: boolean | AcquireOptions;
-  /** Told of inputs that differ from those on record after a read that was not recorded. */
+  /**
+   * Told of a version that is not the one with which the run began, before anything else, and of inputs
+   * that differ from those on record after a read that was not recorded.
+   */
   readonly onDrift?: (drift: Drift) => void;
 }
 
@@ -81,12 +84,14 @@ export async function runOn<Result>(
     if (onRecord.begin === null) {
       await mark(RUN_BEGINS, version === undefined ? {} : { input: { version } });
     }
-    const log = new RecordedRun(onRecord.steps);
+    const drift = onRecord.begin === null ? undefined : versionDrift(onRecord.begin, version);
+    if (drift !== undefined) onDrift(drift);
+    const log = new RecordedRun(onRecord.steps, drift);
     const hooks = hooksOn(repository, branch);
     const shared = { run: id, journal, hooks, log, signal, onDrift, sawUnrecorded: false };
     const result = await work(new RunContext(shared));
     const left = log.left();
-    if (left.length > 0) throw leftOver(branch.name, id, left);
+    if (left.length > 0) throw leftOver(log, branch.name, id, left);
     const output =
       result === undefined
         ? undefined
@@ -104,14 +109,21 @@ export async function runOn<Result>(
   }
 }
 
+/** How the version of the code that goes on differs from the one that began; undefined when it is told and the same. */
+function versionDrift({ input }: StepRecord, now: string | undefined): VersionDrift | undefined {
+  const given = isJsonObject(input) ? input.version : undefined;
+  const recorded = typeof given === "string" ? given : undefined;
+  return now === undefined || now === recorded ? undefined : { kind: "version", recorded, now };
+}
+
 function leftOver(
+  log: RecordedRun,
   branch: string,
   run: string,
   left: readonly { readonly number: number; readonly record: { readonly name: string } }[],
 ): AgstateError {
   const names = left.map(({ number, record }) => `${number} (${record.name})`);
-  return new AgstateError(
-    "STEP_MISMATCH",
+  return log.mismatch(
     `run ${run} of ${branch} has steps on record that the code did not ask for: ${names.join(", ")}; run the code that recorded them, or begin another run`,
     { branch, run, steps: left.map(({ number }) => number) },
   );
