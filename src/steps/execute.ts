@@ -103,6 +103,8 @@ export interface JournalEntry {
   readonly author?: string | undefined;
   /** Whether it goes out with an idempotency key. */
   readonly keyed: boolean;
+  /** Its key, where that does not follow from the number alone. */
+  readonly key?: string | undefined;
   readonly operations?: readonly StateOperation[] | undefined;
   readonly trace?: string | undefined;
   /** An approval that must hold when it lands, and is used up by it. */
@@ -112,6 +114,8 @@ export interface JournalEntry {
 /** What is asked of a person about a step in doubt. */
 export interface StepQuestion {
   readonly number: number;
+  /** With which its effect may have happened. */
+  readonly key: string;
   readonly attempt: number;
   readonly name: string;
   readonly action: StepAction;
@@ -126,7 +130,8 @@ export interface Journal {
   readonly branch: string;
   readonly maxBytes: number;
   readonly now: () => number;
-  keyOf(number: number): string;
+  /** @param origin of a step that is gone on with: as of `continuedKey` */
+  keyOf(number: number, origin?: string): string;
   /** @throws AgstateError `STEP_FENCED` when somebody else goes on with the branch */
   land(entry: JournalEntry): Promise<{ readonly number: number }>;
   /** What a person found out of a step in doubt; the open review's id when nobody has yet. */
@@ -137,6 +142,8 @@ export interface Journal {
 export interface Begun {
   readonly number: number;
   readonly attempt: number;
+  /** With which its effect may have happened. */
+  readonly key: string;
 }
 
 /**
@@ -195,6 +202,8 @@ export class StepExecution<Output> {
     private readonly spec: StepSpec<Output>,
     private readonly place: StepPlace | undefined,
     private readonly internal = false,
+    /** Of a step that is gone on with: as of `continuedKey`. */
+    private readonly origin?: string,
   ) {
     this.action = spec.action ?? "execute";
     this.keyed = this.action === "write" || this.action === "execute";
@@ -315,8 +324,9 @@ export class StepExecution<Output> {
     attempt: number,
   ): Promise<never> {
     if (gaveUp && number !== null) {
+      const key = this.journal.keyOf(number, this.origin);
       // Whether the effect happened is not known, so the intent stays open.
-      throw inDoubt(this.journal, this.spec.name, number, { cause });
+      throw inDoubt(this.journal, this.spec.name, { number, key }, { cause });
     }
     const error = new StepError(this.spec.name, failureOf(cause), { cause });
     if (this.keyed || this.action === "inference" || this.spec.memoize === true) {
@@ -341,6 +351,7 @@ export class StepExecution<Output> {
       status,
       number,
       keyed: this.keyed,
+      ...(number === undefined ? {} : { key: journal.keyOf(number, this.origin) }),
       operations: operations?.length === 0 ? undefined : operations,
       trace: spec.trace,
       record: {
@@ -370,7 +381,7 @@ export class StepExecution<Output> {
       ...(spec.timeoutMs === undefined ? [] : [AbortSignal.timeout(spec.timeoutMs)]),
     ];
     const signal = AbortSignal.any(signals);
-    const key = number === null ? null : journal.keyOf(number);
+    const key = number === null ? null : journal.keyOf(number, this.origin);
     try {
       const over = new Promise<never>((_, reject) => {
         signal.addEventListener("abort", () => reject(signal.reason), { once: true });
@@ -390,7 +401,7 @@ export class StepExecution<Output> {
       name: spec.name,
       action,
       number,
-      key: number === null ? null : journal.keyOf(number),
+      key: number === null ? null : journal.keyOf(number, this.origin),
       attempt,
       input,
       place: this.place ?? null,
@@ -407,9 +418,9 @@ export class StepExecution<Output> {
   }
 
   /** What is asked of a person when it is in doubt. */
-  question({ number, attempt }: Begun): StepQuestion {
+  question({ number, key, attempt }: Begun): StepQuestion {
     const { spec, action, input, place } = this;
-    return { number, attempt, name: spec.name, action, input, place };
+    return { number, key, attempt, name: spec.name, action, input, place };
   }
 
   private async tell(what: (hooks: StepHooks) => void | Promise<void>): Promise<void> {
@@ -431,7 +442,7 @@ class ToolFailure extends Error {
 function inDoubt(
   journal: Journal,
   name: string,
-  number: number,
+  { number, key }: Pick<Begun, "number" | "key">,
   { cause, review }: { cause?: unknown; review?: string } = {},
 ): AgstateError {
   const remedy =
@@ -445,7 +456,7 @@ function inDoubt(
       branch: journal.branch,
       step: number,
       name,
-      key: journal.keyOf(number),
+      key,
       ...(review === undefined ? {} : { review }),
     },
     cause === undefined ? {} : { cause },
@@ -468,13 +479,13 @@ export async function resumeStep<Output>(
   // What ended a run has used up all its attempts, and has as many again when it is tried again.
   const made = 1 + ((begun.attempt - 1) % (1 + (spec.retry?.attempts ?? 0)));
   if (policy === "retry") return execution.run(tool, begun, made);
-  if (policy === "fail") throw inDoubt(journal, spec.name, begun.number);
+  if (policy === "fail") throw inDoubt(journal, spec.name, begun);
   const probed =
     policy === "ask"
       ? await journal.ask(execution.question(begun))
-      : await policy({ ...begun, key: journal.keyOf(begun.number), input: execution.input });
-  if (probed === "unknown") throw inDoubt(journal, spec.name, begun.number);
-  if ("review" in probed) throw inDoubt(journal, spec.name, begun.number, probed);
+      : await policy({ ...begun, input: execution.input });
+  if (probed === "unknown") throw inDoubt(journal, spec.name, begun);
+  if ("review" in probed) throw inDoubt(journal, spec.name, begun, probed);
   if (!probed.happened) return execution.run(tool, begun, made);
   return execution.seal(probed.output as Output, begun.number, begun.attempt);
 }

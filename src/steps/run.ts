@@ -25,6 +25,10 @@ export interface RecordedStep {
   readonly record: StepRecord;
   /** The number that the next step took when that was said. */
   readonly next: number;
+  /** The key that was said last; undefined when it has none. */
+  readonly key: string | undefined;
+  /** With what it began: as of `continuedKey`. */
+  readonly origin: string;
 }
 
 /** An input that is not what was recorded, after a read that was not. */
@@ -177,14 +181,17 @@ export class RunContext {
     const byRule = !internal && shared.hooks.some(({ classify }) => classify !== undefined);
     const keeps = byRule && recorded !== undefined && recorded.status !== "failed";
     const done = keeps ? { ...whole, action: recorded.action } : whole;
-    const execution = new StepExecution(shared.journal, shared.hooks, done, place, internal);
+    const { journal, hooks } = shared;
+    const origin = recorded?.origin;
+    const execution = new StepExecution(journal, hooks, done, place, internal, origin);
     if (recorded === undefined) return execution.run(tool);
     const action = byRule ? recorded.action : (spec.action ?? "execute");
     this.compare(recorded, action, execution.input);
     const { number, status, record } = recorded;
     if (status === "completed") return inKeptOrder(record.output) as Output;
-    const begun = { number, attempt: record.attempt };
-    if (status === "started") return resumeStep(execution, shared.journal, done, tool, begun);
+    const key = recorded.key ?? journal.keyOf(number, origin);
+    const begun = { number, attempt: record.attempt, key };
+    if (status === "started") return resumeStep(execution, journal, done, tool, begun);
     // The code that came after has seen the error, and must see it again.
     const isFinal = record.effect === "done" || shared.log.wentOnAfter(recorded);
     if (isFinal && record.error !== undefined) throw new StepError(record.name, record.error);

@@ -13,8 +13,7 @@ import { BranchDesk } from "./desk.js";
 export async function askWhatBecame(
   repository: Repository,
   branch: StepBranch,
-  { number, attempt, name, action, input, place }: StepQuestion,
-  key: string,
+  { number, key, attempt, name, action, input, place }: StepQuestion,
 ): Promise<Probed<JsonValue | undefined> | { readonly review: string }> {
   const desk = new BranchDesk(repository, branch);
   const { id, status, record } = await desk.ask(

@@ -3,7 +3,7 @@ import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
 import type { Journal, JournalEntry, Probed, StepQuestion } from "../../steps/execute.js";
-import { idempotencyKey } from "../../steps/key.js";
+import { continuedKey, idempotencyKey } from "../../steps/key.js";
 import type { Repository } from "../repository.js";
 import { askWhatBecame } from "../reviews/in-doubt.js";
 import type { Commit } from "../types.js";
@@ -75,13 +75,16 @@ export class BranchJournal implements Journal {
     };
   }
 
-  keyOf(number: number): string {
+  keyOf(number: number, origin?: string): string {
     const { workflow, incarnation } = this;
-    return idempotencyKey({ workflow, ref: this.handle.ref, incarnation }, number);
+    const branch = { workflow, ref: this.handle.ref, incarnation };
+    return origin === undefined
+      ? idempotencyKey(branch, number)
+      : continuedKey(branch, number, origin);
   }
 
   ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { review: string }> {
-    return askWhatBecame(this.repository, this.handle, question, this.keyOf(question.number));
+    return askWhatBecame(this.repository, this.handle, question);
   }
 
   land(entry: JournalEntry): Promise<{ number: number }> {
@@ -146,6 +149,7 @@ export class BranchJournal implements Journal {
     record,
     number,
     keyed,
+    key,
     operations,
     trace,
     author,
@@ -157,7 +161,7 @@ export class BranchJournal implements Journal {
         status,
         record,
         ...(number === undefined ? {} : { number }),
-        ...(keyed ? { key: (n: number) => this.keyOf(n) } : {}),
+        ...(keyed ? { key: (n: number) => key ?? this.keyOf(n) } : {}),
       },
       operations,
       message: `${record.name}: ${status}`,

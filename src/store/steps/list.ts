@@ -141,6 +141,8 @@ export async function sealStep(
       number,
       ...by,
       keyed: commit.step.key !== undefined,
+      // Of a step that came with another branch's history it is that branch's.
+      key: commit.step.key,
       record: {
         ...begun,
         v: STEP_RECORD_VERSION,

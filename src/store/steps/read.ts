@@ -35,20 +35,23 @@ export async function readRun(
   head: LoadedCommit,
   run: string,
 ): Promise<RunOnRecord> {
-  const steps = new Map<number, RecordedStep>();
+  const steps = new Map<number, Mutable<RecordedStep>>();
   let end: StepRecord | null = null;
   for await (const { commit, objects } of lineFrom(repository, head.id, "step")) {
     const record = await recordOf(commit, objects);
     if (record === null || commit.step === undefined || record.place?.run !== run) continue;
     if (record.name === RUN_BEGINS) return { begin: record, end, steps: sorted(steps) };
-    const { number, action, status } = commit.step;
+    const { number, action, status, key } = commit.step;
+    const origin = key ?? commit.id;
+    const later = steps.get(number);
     if (record.name === RUN_ENDS) end = record;
-    else if (!steps.has(number)) {
-      steps.set(number, { number, action, status, record, next: commit.nextStep });
-    }
+    else if (later !== undefined) later.origin = origin;
+    else steps.set(number, { number, action, status, record, next: commit.nextStep, key, origin });
   }
   return { begin: null, end: null, steps: [] };
 }
+
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
 function sorted(steps: ReadonlyMap<number, RecordedStep>): RecordedStep[] {
   return [...steps.values()].sort((a, b) => a.number - b.number);
