@@ -3,6 +3,9 @@ import { openStore, type Storage } from "../../src/index.js";
 import { type CountingStorage, counting } from "../../src/storage/decorators/counting.js";
 import { BACKENDS, makeStore } from "../support/stores.js";
 
+/** How long the longer history is; `npm run test:nightly` takes 100,000. */
+const STEPS = Number(process.env.AGSTATE_STEPS ?? 1500);
+
 it.each(BACKENDS)(
   "the resume point is one round trip, whatever came before, on %s",
   async (backend) => {
@@ -18,9 +21,9 @@ it.each(BACKENDS)(
     const branch = await workflow.branch({ agent: "a", branch: "x" });
     let resolve: (value: number) => void = () => undefined;
     let steps = 0;
-    for (const more of [10, 1500]) {
+    for (const more of [10, STEPS]) {
       while (steps < more) {
-        const many = Array.from({ length: Math.min(60, more - steps) }, (_, i) =>
+        const many = Array.from({ length: Math.min(64, more - steps) }, (_, i) =>
           branch.step({ name: `step ${i}`, action: "inference" }, () => i),
         );
         await Promise.all(many);
@@ -40,6 +43,7 @@ it.each(BACKENDS)(
       counts?.reset();
       expect(await handle.resumePoint()).toEqual({ nextSeq: steps + 1, inFlight: [] });
       expect(counts?.counts().roundTrips).toBe(1);
+      console.log(`${backend}: one round trip at ${steps} steps`);
     }
   },
 );
