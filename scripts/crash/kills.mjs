@@ -1,6 +1,6 @@
 import { playRound, text } from "./round.mjs";
 
-const VARIANTS = ["honoured", "asked", "probed"];
+const VARIANTS = ["honoured", "asked", "probed", "governed"];
 /** How many kills a round is to have. */
 const KILLS_A_ROUND = 5;
 /** Which part of the kills comes at named points, while there are enough of them; the others come at any time. */

@@ -44,9 +44,14 @@ export class Points {
   };
 
   async #write(storage, batch) {
-    const commits = batch.moves.flatMap(({ commits: each }) => each);
-    const entries = commits.map(entryOf).filter((entry) => entry !== null);
+    const commitsOf = (moves) => moves.flatMap(({ commits }) => commits);
+    const [reviews, steps] = [true, false].map((wanted) =>
+      commitsOf(batch.moves.filter(({ ref }) => ref.startsWith("refs/reviews/") === wanted)),
+    );
+    const entries = steps.map(entryOf).filter((entry) => entry !== null);
     if (entries.length > 1) entries.push({ kind: "group", place: "all" });
+    const [intent] = entries;
+    entries.push(...reviews.map((commit) => changeOf(commit, intent?.place)));
     for (const { kind, place } of entries) this.at(`${kind}:before`, place);
     const during = entries.filter(({ kind, place }) => this.#is(`${kind}:during`, place));
     const written = storage.write(batch);
@@ -69,6 +74,14 @@ export class Points {
 /** Dies as by the kernel's hand: no handler runs, nothing is flushed. */
 function die() {
   process.kill(process.pid, "SIGKILL");
+}
+
+/** What a commit says of a review; what is used with a step's intent says that by its number, and is at its place here. */
+function changeOf({ body }, intent) {
+  const text = Buffer.from(body).toString();
+  const message = text.slice(text.indexOf("\n\n") + 2).trim();
+  const [, verb, name] = message.match(/^(Ask|Use|Deny)\b.*?([^ ]+)$/) ?? [];
+  return { kind: verb?.toLowerCase() ?? "close", place: intent ?? name ?? "review" };
 }
 
 /** What a commit says in the step log; null when it says nothing. */

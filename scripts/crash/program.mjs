@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { StepError } from "../../dist/index.js";
+import { isAgstateError, StepError } from "../../dist/index.js";
 import { say } from "../../test/fault/children/lines.mjs";
 import { ask } from "./service.mjs";
 
 /** How each variant goes on with a step that is in doubt. */
 const IN_DOUBT = {
   honoured: () => "retry",
+  governed: () => "retry",
   asked: () => "fail",
   probed:
     ({ service, points }, name) =>
@@ -59,6 +60,15 @@ function tools(world) {
         return error.message;
       }
     },
+    /** A step that the rules deny. */
+    denied: async (ctx, name) => {
+      try {
+        return await told(ctx, { name }, () => "it ran");
+      } catch (error) {
+        if (!isAgstateError(error, "STEP_DENIED")) throw error;
+        return error.code;
+      }
+    },
     /** A call that costs money and answers otherwise each time. */
     paid: (ctx, name, how = { action: "inference" }) =>
       told(ctx, { name, input: name, ...how }, () => request("paid?", name)),
@@ -71,9 +81,10 @@ const RETRY = { attempts: 3, pauseMs: 2 };
 
 /** A trip is planned and booked: the work of the rounds of kills. */
 export function trip(world) {
-  const { effect, refused, paid } = tools(world);
+  const { effect, refused, denied, paid } = tools(world);
   const set = (path) => (value) => [{ op: "set", path, value }];
-  const honoured = world.variant === "honoured";
+  const governed = world.variant === "governed";
+  const honoured = world.variant === "honoured" || governed;
   const charge = (attempt) => {
     if (attempt === 1) return "before";
     // Had the effect and was not heard of: to be tried again only where keys are honoured.
@@ -92,6 +103,7 @@ export function trip(world) {
     const random = await ctx.random();
     const paidBy = await effect(ctx, "charge", { uuid }, { retry: RETRY, fails: charge });
     const refusal = await refused(ctx, "refuse");
+    const erased = governed ? { erased: await denied(ctx, "erase") } : {};
     const part = (name, rest) => async (inner) => {
       const booked = await effect(inner, `book-${name}`, { refusal, random }, rest);
       await sleep(Math.random() * 3);
@@ -104,7 +116,19 @@ export function trip(world) {
     });
     await ctx.sleep(3);
     const confirm = await effect(ctx, "confirm", { look }, { update: set("/confirm") });
-    return { now, plan, uuid, reserve, look, random, charge: paidBy, refusal, parts, confirm };
+    return {
+      now,
+      plan,
+      uuid,
+      reserve,
+      look,
+      random,
+      charge: paidBy,
+      refusal,
+      ...erased,
+      parts,
+      confirm,
+    };
   };
 }
 

@@ -1,6 +1,7 @@
 import { isAgstateError } from "../../dist/index.js";
 import { RunAudit } from "./audit.mjs";
 import { startLife } from "./life.mjs";
+import { Person } from "./person.mjs";
 import { startService } from "./service.mjs";
 
 /** What the program's side effects are called. */
@@ -19,13 +20,15 @@ const LIVES_MAX = 60;
  * @returns the kills that did not come about, since the run was over; and, of an undisturbed run, what it gave
  */
 export async function playRound({ place, name, variant, kills, usual, random, tally }) {
-  const honoursKeys = variant === "honoured";
+  const honoursKeys = variant === "honoured" || variant === "governed";
   const service = await startService({ honoursKeys, random });
   const { branch, workflow } = await place.branch(name);
   const audit = new RunAudit(
     tally,
     `${place.kind} ${variant} ${branch.name} (${kills.map(text).join(", ")})`,
   );
+  const person = variant === "governed" ? new Person(audit, branch, workflow) : null;
+  const points = new Map();
   const args = {
     url: place.url,
     workflow: workflow.id,
@@ -52,6 +55,9 @@ export async function playRound({ place, name, variant, kills, usual, random, ta
       await service.settle();
       audit.lived(ending.said);
       await audit.read(branch);
+      person?.lived(ending.said);
+      for (const point of pointsOf(ending.said))
+        points.set(text(point), points.get(text(point)) ?? point);
       if (ending.how === "killed") {
         tally.kills++;
         tally.points.set(target.moment, (tally.points.get(target.moment) ?? 0) + 1);
@@ -61,12 +67,14 @@ export async function playRound({ place, name, variant, kills, usual, random, ta
       if (ending.how === "stopped") {
         if (ending.why.code === "STEP_IN_DOUBT")
           await findOut(ending.why, branch, service, variant);
+        if (ending.why.code === "APPROVAL_NEEDED") await person.decide();
         continue;
       }
       const { result } = ending;
       audit.effects(service, EFFECTS, { honoursKeys });
       const record = await conclude({ audit, branch, workflow, service, result });
-      const outcome = { ...record, ms, points: pointsOf(ending.said) };
+      await person?.conclude();
+      const outcome = { ...record, ms, points: [...points.values()] };
       if (usual !== undefined) {
         audit.expect("result", outcome.result, usual.result);
         audit.expect("state", outcome.state, usual.state);
@@ -97,7 +105,7 @@ async function findOut({ step, name, key }, branch, service, variant) {
 
 /** Holds a run's result against its steps, its effects and the state; answers what is alike in all runs. */
 async function conclude({ audit, branch, workflow, service, result }) {
-  const { parts, refusal, ...others } = result;
+  const { parts, refusal, erased, ...others } = result;
   const given = new Map(Object.entries(others));
   for (const [part, { booked, thought }] of Object.entries(parts)) {
     given.set(`book-${part}`, booked).set(`think-${part}`, thought);

@@ -5,6 +5,7 @@
  */
 import { isAgstateError, openStore } from "../../dist/index.js";
 import { args, say, whenAllAreReady } from "../../test/fault/children/lines.mjs";
+import { RULES } from "./person.mjs";
 import { Points } from "./points.mjs";
 import { line, trip, wide } from "./program.mjs";
 
@@ -14,6 +15,7 @@ const store = await openStore(url, {
   create: false,
   wrap: points.wrap,
   stepHooks: [points.hooks],
+  ...(variant === "governed" ? { governance: RULES } : {}),
 });
 const workflow = await store.workflow(id);
 const branch = await workflow.branch(name);
@@ -25,7 +27,7 @@ try {
   points.at("run:over", "run");
   say(`result ${JSON.stringify(result)}`);
 } catch (error) {
-  if (!isAgstateError(error, "STEP_IN_DOUBT") && !isAgstateError(error, "STEP_FENCED")) throw error;
+  if (!isAgstateError(error, "STEP_IN_DOUBT", "STEP_FENCED", "APPROVAL_NEEDED")) throw error;
   say(`stopped ${JSON.stringify({ code: error.code, ...error.details })}`);
 }
 await store.close();
