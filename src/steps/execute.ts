@@ -123,6 +123,13 @@ export interface StepQuestion {
   readonly place: StepPlace | undefined;
 }
 
+/** What became of an entry. */
+export interface Landed {
+  readonly number: number;
+  /** Of a seal that came too late: what somebody else who had begun the step, or a person, sealed it with. */
+  readonly sealed?: StepRecord;
+}
+
 /** Where steps are recorded: a branch. */
 export interface Journal {
   readonly workflow: string;
@@ -133,7 +140,7 @@ export interface Journal {
   /** @param origin of a step that is gone on with: as of `continuedKey` */
   keyOf(number: number, origin?: string): string;
   /** @throws AgstateError `STEP_FENCED` when somebody else goes on with the branch */
-  land(entry: JournalEntry): Promise<{ readonly number: number }>;
+  land(entry: JournalEntry): Promise<Landed>;
   /** What a person found out of a step in doubt; the open review's id when nobody has yet. */
   ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { readonly review: string }>;
 }
@@ -292,7 +299,8 @@ export class StepExecution<Output> {
       throw error;
     }
     const rest = { ...(recorded === undefined ? {} : { output: recorded }), ...described };
-    await this.land("completed", number ?? undefined, attempt, rest, operations);
+    const landed = await this.land("completed", number ?? undefined, attempt, rest, operations);
+    if (landed.sealed !== undefined) return this.adopt(landed.sealed, number, attempt);
     await this.tell((hooks) =>
       hooks.after?.(this.call(number, attempt), { status: "completed", output }),
     );
@@ -318,11 +326,25 @@ export class StepExecution<Output> {
       : normalize(value, { maxBytes: this.journal.maxBytes, what });
   }
 
+  /** Takes what is on record for what came out: whoever goes on after this reads that. */
+  private async adopt(sealed: StepRecord, number: number | null, attempt: number): Promise<Output> {
+    const error = sealed.error && new StepError(sealed.name, sealed.error);
+    const output = inKeptOrder(sealed.output) as Output;
+    await this.tell((hooks) =>
+      hooks.after?.(
+        this.call(number, attempt),
+        error === undefined ? { status: "completed", output } : { status: "failed", error },
+      ),
+    );
+    if (error !== undefined) throw error;
+    return output;
+  }
+
   private async fail(
     { cause, gaveUp }: ToolFailure,
     number: number | null,
     attempt: number,
-  ): Promise<never> {
+  ): Promise<Output> {
     if (gaveUp && number !== null) {
       const key = this.journal.keyOf(number, this.origin);
       // Whether the effect happened is not known, so the intent stays open.
@@ -330,7 +352,9 @@ export class StepExecution<Output> {
     }
     const error = new StepError(this.spec.name, failureOf(cause), { cause });
     if (this.keyed || this.action === "inference" || this.spec.memoize === true) {
-      await this.land("failed", number ?? undefined, attempt, { error: failureOf(cause) });
+      const rest = { error: failureOf(cause) };
+      const landed = await this.land("failed", number ?? undefined, attempt, rest);
+      if (landed.sealed !== undefined) return this.adopt(landed.sealed, number, attempt);
     }
     await this.tell((hooks) =>
       hooks.after?.(this.call(number, attempt), { status: "failed", error }),
@@ -344,7 +368,7 @@ export class StepExecution<Output> {
     attempt: number,
     rest: Pick<StepRecord, "output" | "toolCalls" | "llmResponse" | "error" | "effect">,
     operations?: readonly StateOperation[],
-  ): Promise<{ readonly number: number }> {
+  ): Promise<Landed> {
     const { spec, place, journal } = this;
     return journal.land({
       action: this.action,

@@ -518,6 +518,67 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
       expect(result).toBe("paid, shipped");
     });
 
+    it.each([
+      { first: "ends", other: "ends" },
+      { first: "ends", other: "fails" },
+      { first: "fails", other: "ends" },
+    ])(
+      "takes what the one before it sealed late for what came out, where that one $first and this one $other",
+      async (how) => {
+        const { workflow, branch, again } = await begin();
+        /** A run whose tool waits until it is let end. */
+        const paying = (end: string, output: string) => {
+          let over = () => {};
+          const gate = new Promise<void>((resolve) => {
+            over = resolve;
+          });
+          const calls: string[] = [];
+          const work = async (ctx: RunContext) => {
+            const spec = {
+              ...{ name: "pay", input: 7, inDoubt: "retry" as const },
+              update: (by: string) => [{ op: "set" as const, path: "/by", value: by }],
+            };
+            const paid = await ctx
+              .step(spec, async () => {
+                calls.push(output);
+                await gate;
+                if (end === "fails") throw new RangeError(output);
+                return output;
+              })
+              .catch((error: unknown) => (error as Error).message);
+            const shipped = await ctx.step({ name: "ship" }, () => `shipped by ${output}`);
+            return `${paid}, ${shipped}`;
+          };
+          return { work, over: () => over(), calls };
+        };
+        const first = paying(how.first, "first");
+        const fenced = expect(workflow.run(branch, first.work)).rejects.toEqual(
+          agstateError("STEP_FENCED"),
+        );
+        while (first.calls.length === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+        const other = paying(how.other, "other");
+        const { workflow: w, branch: taken } = await again();
+        const run = w.run(taken, other.work);
+        while (other.calls.length === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+        first.over();
+        await fenced;
+        other.over();
+        expect(await run).toBe("first, shipped by other");
+        const pays = (await all(taken.log())).filter(({ message }) => message.startsWith("pay:"));
+        expect(pays.map(({ step }) => step?.status)).toEqual([
+          how.first === "ends" ? "completed" : "failed",
+          "started",
+          "started",
+        ]);
+        expect(await taken.state()).toEqual(
+          how.first === "ends" ? { n: 0, by: "first" } : { n: 0 },
+        );
+        const late = await again();
+        expect(await late.workflow.run(late.branch, other.work)).toBe("first, shipped by other");
+        expect(other.calls).toEqual(["other"]);
+      },
+    );
+
     it("gives the same error again to code that went on after it, and tries again what ended it", async () => {
       const { again } = await begin();
       const failing = tool(({ attempt }) => {

@@ -2,12 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
-import type { Journal, JournalEntry, Probed, StepQuestion } from "../../steps/execute.js";
+import type { Journal, JournalEntry, Landed, Probed, StepQuestion } from "../../steps/execute.js";
 import { continuedKey, idempotencyKey } from "../../steps/key.js";
+import type { StepRecord } from "../../steps/record.js";
 import type { Repository } from "../repository.js";
 import { askWhatBecame } from "../reviews/in-doubt.js";
 import type { Commit } from "../types.js";
 import type { StepAppend, StepBranch } from "./handle.js";
+import { recordOf } from "./read.js";
 
 /** How many commits one move brings at most. */
 const MOVE_MAX_COMMITS = 64;
@@ -19,7 +21,7 @@ const LOOK_BACK_MAX = 10_000;
 
 interface Pending {
   readonly entry: JournalEntry;
-  readonly resolve: (landed: { number: number }) => void;
+  readonly resolve: (landed: Landed) => void;
   readonly reject: (error: unknown) => void;
   attempts: number;
   /** A seal of a step that is open still: it lands whoever has gone on with the branch. */
@@ -34,6 +36,8 @@ interface Pending {
  * was refreshed meanwhile does not open it. When somebody else has moved it, without a step, as
  * an update or a merge does, the entries go on top of that; when somebody else has written a step,
  * that one goes on with the branch, and everything here fails but seals of steps that are open still.
+ * Such a seal, of a step that was begun here anew meanwhile, is no step of somebody who goes on: what it says is taken
+ * for what came out, so that of all who go on with a branch the last to begin a step is never stopped by those before.
  */
 export class BranchJournal implements Journal {
   readonly workflow: string;
@@ -47,6 +51,10 @@ export class BranchJournal implements Journal {
   /** The commit up to which the branch's steps are known here, wherever the handle is. */
   private known: string;
   private runs = 0;
+  /** Steps that were begun here and are not sealed. */
+  private readonly begun = new Set<number>();
+  /** What somebody else has sealed some of them with. */
+  private readonly sealed = new Map<number, StepRecord>();
 
   constructor(
     private readonly repository: Repository,
@@ -62,8 +70,10 @@ export class BranchJournal implements Journal {
 
   /** Takes the handle's head for known, as a step begins that stands by itself; nothing while a run is under way. */
   begin(): void {
-    if (this.runs === 0 && this.queue.length === 0 && !this.running)
-      this.known = this.handle.head.id;
+    if (this.runs > 0 || this.queue.length > 0 || this.running) return;
+    this.known = this.handle.head.id;
+    this.begun.clear();
+    this.sealed.clear();
   }
 
   /** Takes the handle's head for known, once for a whole run, until what it answers is called. */
@@ -87,7 +97,7 @@ export class BranchJournal implements Journal {
     return askWhatBecame(this.repository, this.handle, question);
   }
 
-  land(entry: JournalEntry): Promise<{ number: number }> {
+  land(entry: JournalEntry): Promise<Landed> {
     return new Promise((resolve, reject) => {
       const lease = this.handle.leaseSignal;
       // A seal tells of what has happened, which nobody else can.
@@ -122,7 +132,9 @@ export class BranchJournal implements Journal {
     return this.queue.splice(0, most);
   }
 
-  private async move(pending: readonly Pending[]): Promise<void> {
+  private async move(taken: readonly Pending[]): Promise<void> {
+    const pending = taken.filter((one) => !this.isSealed(one));
+    if (pending.length === 0) return;
     const onTop = pending[0]?.onTop === true;
     let commits: Commit[];
     try {
@@ -138,9 +150,22 @@ export class BranchJournal implements Journal {
       else for (const { reject } of pending) reject(error);
       return;
     }
-    pending.forEach(({ resolve }, i) => {
-      resolve({ number: (commits[i] as Commit).step?.number as number });
+    pending.forEach(({ entry, resolve }, i) => {
+      const number = (commits[i] as Commit).step?.number as number;
+      if (entry.status === "started") this.begun.add(number);
+      else this.begun.delete(number);
+      resolve({ number });
     });
+  }
+
+  /** Answers an entry whose step somebody else has sealed. */
+  private isSealed({ entry, resolve, reject }: Pending): boolean {
+    const { number, status } = entry;
+    const sealed = number === undefined ? undefined : this.sealed.get(number);
+    if (number === undefined || sealed === undefined) return false;
+    if (status === "started") reject(this.fenced(`has step ${number} sealed`));
+    else resolve({ number, sealed });
+    return true;
   }
 
   private append({
@@ -199,13 +224,26 @@ export class BranchJournal implements Journal {
     }
   }
 
-  /** Who wrote a step after a commit that this journal knew as the head; null when nobody did. */
+  /**
+   * Who wrote a step after a commit that this journal knew as the head, and goes on with the branch so;
+   * null when nobody does.
+   */
   private async stepSince(head: string, known: string): Promise<string | null> {
     const { repository } = this;
     const line = repository.history.firstParentWalk(head as ObjectId);
+    const sealed = new Map<number, StepRecord>();
     for await (const commit of repository.load(line, LOOK_BACK_MAX)) {
-      if (commit.id === known) return null;
-      if (commit.step !== undefined) return `${commit.author}, ${commit.step.number}`;
+      if (commit.id === known) {
+        for (const [number, record] of sealed) this.sealed.set(number, record);
+        return null;
+      }
+      if (commit.step === undefined) continue;
+      const { number, status } = commit.step;
+      const isLate = status !== "started" && this.begun.has(number);
+      const record = isLate ? await recordOf(commit, repository.objectsOf(commit)) : null;
+      if (record === null) return `${commit.author}, ${number}`;
+      // The walk goes back: what was said last comes first.
+      if (!sealed.has(number)) sealed.set(number, record);
     }
     // The branch was moved to where the known head is not: whatever is there is not this run's.
     return "another line of history";
