@@ -7,8 +7,8 @@ const WARM_UP_MAX_MS = 4000;
  * speed changes it for all of them.
  *
  * A contestant has `name`, `steps` (how many steps a call of `round` does) and `round()`,
- * which answers the milliseconds that each step took and, where steps overlap, the
- * milliseconds of the whole. Before the first round each does uncounted ones until it did
+ * which answers the milliseconds that each step took; where steps overlap, the milliseconds of the
+ * whole; and from another process, the milliseconds that its processor worked. Before the first round each does uncounted ones until it did
  * `warmUp` steps or spent 4 seconds: compilers take thousands of steps to settle. The order
  * turns by one each round.
  *
@@ -26,9 +26,9 @@ export async function interleave(contestants, rounds, warmUp) {
       const at = (round + turn) % contestants.length;
       const { steps } = contestants[at];
       const before = process.cpuUsage();
-      const { times, total = sum(times) } = await contestants[at].round();
+      const { times, total = sum(times), cpu } = await contestants[at].round();
       const { user, system } = process.cpuUsage(before);
-      results[at].cpu.push((user + system) / 1000 / steps);
+      results[at].cpu.push((cpu ?? (user + system) / 1000) / steps);
       results[at].rates.push((steps * 1000) / total);
       for (const time of times) results[at].times.push(time);
     }
