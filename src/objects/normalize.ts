@@ -13,7 +13,8 @@ import { oversizeKeyBytes } from "./keys.js";
  * would lose or change silently is an error that names the JSON path: NaN and
  * Infinity, `undefined` and holes in arrays, functions, symbols, BigInt, class
  * instances without `toJSON` (Map, Set, typed arrays, Error ...), cycles, and
- * lone surrogates in strings and keys. A shared reference is fine.
+ * lone surrogates in strings and keys. A shared reference is fine. Members come in
+ * UTF-16 order, as far as JavaScript keeps any.
  *
  * Where a subtree equals the one of `previous` at the same place, the result
  * holds that very object, so that `===` tells what is unchanged. `previous`
@@ -212,7 +213,7 @@ class Walk {
     value: Record<string, unknown>,
     previous: Record<string, JsonValue> | undefined,
   ): JsonValue {
-    const keys = Object.keys(value);
+    const keys = sortedKeys(value);
     for (const symbol of Object.getOwnPropertySymbols(value)) {
       if (Object.prototype.propertyIsEnumerable.call(value, symbol)) {
         this.refuse(`has the symbol key ${String(symbol)}, which JSON cannot hold`);
@@ -289,6 +290,15 @@ class Walk {
       path: formatPointer(this.path),
     });
   }
+}
+
+/** In UTF-16 order, so that the copy's canonical text needs no sorting, however often it is made. */
+function sortedKeys(value: object): string[] {
+  const keys = Object.keys(value);
+  for (let i = 1; i < keys.length; i++) {
+    if ((keys[i] as string) < (keys[i - 1] as string)) return keys.sort();
+  }
+  return keys;
 }
 
 function place(what: string, path: readonly (string | number)[]): string {
