@@ -1,4 +1,3 @@
-import pRetry from "p-retry";
 import { AgstateError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { StepCall, StepHooks } from "../core/step-hooks.js";
@@ -13,6 +12,7 @@ import {
   type StepPlace,
   type StepRecord,
 } from "./record.js";
+import { type Retrying, retrying } from "./retry.js";
 import { withoutSecrets } from "./secrets.js";
 
 /** What a tool is given when it is called. */
@@ -191,8 +191,6 @@ export function classified<Output>(
   return classed;
 }
 
-const DEFAULT_PAUSE_MS = 200;
-
 /** Does a step: records its intent where it has a side effect, calls the tool, and seals it. */
 export class StepExecution<Output> {
   private readonly action: StepAction;
@@ -242,35 +240,24 @@ export class StepExecution<Output> {
     };
     let output: Output;
     try {
-      output = await pRetry(
-        async () => {
-          try {
-            return { output: await once() };
-          } catch (error) {
-            // What is ours, or was refused by a hook, is not the tool's failure.
-            if (error instanceof ToolFailure) throw error;
-            return { error };
-          }
-        },
-        {
-          retries: Math.max(0, (spec.retry?.attempts ?? 0) - made),
-          minTimeout: spec.retry?.pauseMs ?? DEFAULT_PAUSE_MS,
-          randomize: true,
-          // Of an attempt that was not waited for the effect may still happen.
-          shouldRetry: ({ error }) =>
-            !(error instanceof ToolFailure && error.gaveUp && this.keyed) ||
-            spec.inDoubt === "retry",
-          ...(spec.signal === undefined ? {} : { signal: spec.signal }),
-        },
-      ).then((done) => {
-        if ("error" in done) throw done.error;
-        return done.output as Output;
+      output = await retrying(once, this.attemptsLeft(made), (error) => {
+        // What is ours, or was refused by a hook, is not the tool's failure.
+        if (!(error instanceof ToolFailure)) return undefined;
+        // Of an attempt that was not waited for the effect may still happen.
+        return !(error.gaveUp && this.keyed) || spec.inDoubt === "retry";
       });
     } catch (error) {
       if (!(error instanceof ToolFailure)) throw error;
       return this.fail(error, number, attempt);
     }
     return this.seal(output, number, attempt);
+  }
+
+  /** How often it may still be tried again, when some of its attempts were made in an earlier process. */
+  private attemptsLeft(made: number): Retrying {
+    const { retry } = this.spec;
+    if (retry === undefined || made === 0) return this.spec;
+    return { ...this.spec, retry: { ...retry, attempts: Math.max(0, retry.attempts - made) } };
   }
 
   /** Records what came out of a step that was done elsewhere, or before. */
@@ -400,12 +387,19 @@ export class StepExecution<Output> {
     attempt: number,
   ): Promise<Output> {
     const { spec, journal } = this;
+    const key = number === null ? null : journal.keyOf(number, this.origin);
+    if (spec.signal === undefined && spec.timeoutMs === undefined) {
+      try {
+        return await tool(unlimitedCall(key, number, attempt));
+      } catch (error) {
+        throw new ToolFailure(error, false);
+      }
+    }
     const signals = [
       ...(spec.signal === undefined ? [] : [spec.signal]),
       ...(spec.timeoutMs === undefined ? [] : [AbortSignal.timeout(spec.timeoutMs)]),
     ];
     const signal = AbortSignal.any(signals);
-    const key = number === null ? null : journal.keyOf(number, this.origin);
     try {
       const over = new Promise<never>((_, reject) => {
         signal.addEventListener("abort", () => reject(signal.reason), { once: true });
@@ -450,6 +444,20 @@ export class StepExecution<Output> {
   private async tell(what: (hooks: StepHooks) => void | Promise<void>): Promise<void> {
     for (const hooks of this.hooks) await what(hooks);
   }
+}
+
+/** A call that nobody gives up; the signal that says so is made when it is asked for, which few do. */
+function unlimitedCall(key: string | null, number: number | null, attempt: number): ToolCall {
+  let signal: AbortSignal | undefined;
+  return {
+    key,
+    number,
+    attempt,
+    get signal() {
+      signal ??= new AbortController().signal;
+      return signal;
+    },
+  };
 }
 
 /** Carries what a tool threw, apart from what the step log itself raises. */
