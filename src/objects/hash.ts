@@ -32,12 +32,25 @@ const sha256Hex: Sha256Hex = nativeSha256Hex ?? portableSha256Hex;
 /** A scratch buffer for header and body together, so that small objects cost one hash call and no allocation. */
 const scratch = Buffer.allocUnsafe(16 * 1024);
 
-/** The ids of bodies that were hashed here, so that no body is hashed twice on its way to the store. */
-const hashed: Readonly<Record<GitObjectType, WeakMap<Uint8Array, ObjectId>>> = {
-  blob: new WeakMap(),
-  tree: new WeakMap(),
-  commit: new WeakMap(),
-};
+/**
+ * The bodies that were hashed last and not asked about yet, so that none is hashed twice on its way to the
+ * store. A slot is found by the id, and what comes later takes it: for short-lived bodies a
+ * weak map costs more than their hashes do.
+ */
+const hashed: (Hashed | undefined)[] = new Array(1024);
+
+interface Hashed {
+  readonly type: GitObjectType;
+  readonly body: Uint8Array;
+  readonly id: string;
+}
+
+/** A longer body is not held on to. */
+const HELD_MAX_BYTES = 64 * 1024;
+
+function slotOf(id: string): number {
+  return Number.parseInt(id.slice(0, 3), 16) % hashed.length;
+}
 
 /**
  * The id of a Git object: SHA-256 over `<type> <size>\0` and the body, which
@@ -45,13 +58,19 @@ const hashed: Readonly<Record<GitObjectType, WeakMap<Uint8Array, ObjectId>>> = {
  */
 export function hashObject(type: GitObjectType, body: Uint8Array): ObjectId {
   const id = hashAnew(type, body);
-  hashed[type].set(body, id);
+  if (body.length <= HELD_MAX_BYTES) hashed[slotOf(id)] = { type, body, id };
   return id;
 }
 
-/** Whether a body has this id; a body that `hashObject` made the id of is not hashed again. */
+/** Whether a body has this id; one that `hashObject` made the id of just before is not hashed again. */
 export function hasId(type: GitObjectType, body: Uint8Array, id: string): boolean {
-  return hashed[type].get(body) === id || hashAnew(type, body) === id;
+  const slot = slotOf(id);
+  const known = hashed[slot];
+  if (known?.body !== body || known.id !== id || known.type !== type) {
+    return hashAnew(type, body) === id;
+  }
+  hashed[slot] = undefined;
+  return true;
 }
 
 function hashAnew(type: GitObjectType, body: Uint8Array): ObjectId {
