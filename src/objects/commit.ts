@@ -44,27 +44,21 @@ export interface CommitFields {
 
 /** Writes the body of the Git commit object. The values are checked where they enter. */
 export function encodeCommit(c: CommitFields): Buffer {
-  const lines = [`tree ${c.tree}`];
-  for (const parent of c.parents) lines.push(`parent ${parent}`);
-  lines.push(
-    `author ${c.author} <${c.author}@${c.workflow}> ${c.authorTime} +0000`,
-    `committer ${c.committer} <${c.committer}@${c.workflow}> ${c.committerTime} +0000`,
-    `agstate-nonce ${c.nonce}`,
-    `agstate-next-step ${c.nextStep}`,
-  );
-  if (c.inFlight.length > 0) lines.push(`agstate-in-flight ${c.inFlight.join(",")}`);
+  let text = `tree ${c.tree}\n`;
+  for (const parent of c.parents) text += `parent ${parent}\n`;
+  text += `author ${c.author} <${c.author}@${c.workflow}> ${c.authorTime} +0000\n`;
+  text += `committer ${c.committer} <${c.committer}@${c.workflow}> ${c.committerTime} +0000\n`;
+  text += `agstate-nonce ${c.nonce}\nagstate-next-step ${c.nextStep}\n`;
+  if (c.inFlight.length > 0) text += `agstate-in-flight ${c.inFlight.join(",")}\n`;
   if (c.step !== undefined) {
-    lines.push(
-      `agstate-step ${c.step.number}`,
-      `agstate-status ${c.step.status}`,
-      `agstate-action ${c.step.action}`,
-    );
-    if (c.step.input !== undefined) lines.push(`agstate-input ${c.step.input}`);
-    if (c.step.key !== undefined) lines.push(`agstate-key ${c.step.key}`);
+    const { number, status, action, input, key } = c.step;
+    text += `agstate-step ${number}\nagstate-status ${status}\nagstate-action ${action}\n`;
+    if (input !== undefined) text += `agstate-input ${input}\n`;
+    if (key !== undefined) text += `agstate-key ${key}\n`;
   }
-  if (c.trace !== undefined) lines.push(`agstate-trace ${c.trace}`);
-  if (c.externalId !== undefined) lines.push(`agstate-external-id ${c.externalId}`);
-  return Buffer.from(`${lines.join("\n")}\n\n${c.message}\n`);
+  if (c.trace !== undefined) text += `agstate-trace ${c.trace}\n`;
+  if (c.externalId !== undefined) text += `agstate-external-id ${c.externalId}\n`;
+  return Buffer.from(`${text}\n${c.message}\n`);
 }
 
 const PERSON = /^(.*) <(.*)> ([0-9]+) [+-][0-9]{4}$/;
