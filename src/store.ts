@@ -283,6 +283,8 @@ export class Store {
       objects: [...genesis.objects, ...canonical.objects].map((object) => object.record),
     });
     for (let i = 0; i < updates.length; i++) movedRow(updates[i] as RefUpdate, answers[i]);
+    // Branches are mostly made from it at once.
+    repository.commits.keep(canonical.loaded);
     return new Workflow(this.context, record);
   }
 

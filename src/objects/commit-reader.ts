@@ -91,7 +91,12 @@ export class CommitReader {
   /** Takes a commit that was just written or read into the cache. */
   prime(record: CommitRecord): LoadedCommit {
     const commit = loadCommit(record);
-    this.cache.set(record.id + this.workflow, commit);
+    this.keep(commit);
     return commit;
+  }
+
+  /** The same for one that is loaded. */
+  keep(commit: LoadedCommit): void {
+    this.cache.set(commit.id + this.workflow, commit);
   }
 }

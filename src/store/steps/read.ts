@@ -35,6 +35,8 @@ export async function readRun(
   head: LoadedCommit,
   run: string,
 ): Promise<RunOnRecord> {
+  // The cursor has never moved: no step is on record, so nothing is to be read.
+  if (head.nextStep === 1) return { begin: null, end: null, steps: [] };
   const steps = new Map<number, Mutable<RecordedStep>>();
   let end: StepRecord | null = null;
   for await (const { commit, objects } of lineFrom(repository, head.id, "step")) {
