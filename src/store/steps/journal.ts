@@ -55,6 +55,7 @@ export class BranchJournal implements Journal {
   private readonly begun = new Set<number>();
   /** What somebody else has sealed some of them with. */
   private readonly sealed = new Map<number, StepRecord>();
+  private lastKey = { number: 0, key: "" };
 
   constructor(
     private readonly repository: Repository,
@@ -88,9 +89,12 @@ export class BranchJournal implements Journal {
   keyOf(number: number, origin?: string): string {
     const { workflow, incarnation } = this;
     const branch = { workflow, ref: this.handle.ref, incarnation };
-    return origin === undefined
-      ? idempotencyKey(branch, number)
-      : continuedKey(branch, number, origin);
+    if (origin !== undefined) return continuedKey(branch, number, origin);
+    // A step asks for its key more than once.
+    if (this.lastKey.number !== number) {
+      this.lastKey = { number, key: idempotencyKey(branch, number) };
+    }
+    return this.lastKey.key;
   }
 
   ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { review: string }> {
