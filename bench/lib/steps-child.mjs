@@ -1,7 +1,7 @@
 /**
  * Runs workflows in a process of its own, a round each time it is told to.
  *
- * Forked by `lines/steps-runs.mjs`, which gives the contestant's module and options as JSON. It
+ * Forked by `steps-process.mjs`, which says as JSON who runs and with what options. It
  * answers each message: `round`, with the times of the steps and of the whole and with what the
  * processor did; `check`, when the steps of the last round are on record as they were done; `close`.
  */
@@ -9,8 +9,8 @@ import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { callSource } from "./steps-work.mjs";
 
-const { module, workflows, steps, options } = JSON.parse(process.argv[2]);
-const { openRuns } = await import(module);
+const { peer, workflows, steps, options } = JSON.parse(process.argv[2]);
+const { openRuns } = peer ? await import("./steps-dbos.mjs") : await import("./steps-agstate.mjs");
 const runs = await openRuns(options);
 const sources = Array.from({ length: workflows }, (_, k) => callSource(k + 1, steps));
 let last = [];

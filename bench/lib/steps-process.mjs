@@ -8,7 +8,7 @@ const CHILD = fileURLToPath(new URL("./steps-child.mjs", import.meta.url));
  * A contestant of `interleave` in a process of its own, so that what one needs of Node.js, as hooks
  * around every promise, costs the other nothing.
  *
- * @param what `module`, `workflows`, `steps` of a workflow, and `options` of the contestant
+ * @param what whether it is the `peer`, `workflows`, `steps` of a workflow, and `options` of the contestant
  * @returns the contestant, with `rounds`, how many it did, `check` and `close`
  */
 export async function stepsProcess(name, what) {

@@ -79,14 +79,13 @@ async function compare(report, server, pool, workflows, { rounds, steps, warmUp 
   }
 }
 
-function contender({ url, ...server }, pool, kind, workflows, steps) {
+function contender(server, pool, kind, workflows, steps) {
   const schema = SCHEMAS[kind];
-  if (kind === "dbos") {
-    const module = "./steps-dbos.mjs";
-    return { module, workflows, steps, options: { url, schema, pool } };
-  }
-  const ours = `${schemaUrl({ ...server, url }, schema)}&pool_max=${pool}`;
-  return { module: "./steps-agstate.mjs", workflows, steps, options: { url: ours, action: kind } };
+  const peer = kind === "dbos";
+  const options = peer
+    ? { url: server.url, schema, pool }
+    : { url: `${schemaUrl(server, schema)}&pool_max=${pool}`, action: kind };
+  return { peer, workflows, steps, options };
 }
 
 /** How many rows each contestant's table holds. */
