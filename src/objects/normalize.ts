@@ -95,10 +95,11 @@ class Walk {
    * What objects came to, and how many bytes they count, once a value is so
    * large that shared references in it could unfold without end.
    */
-  private readonly unfolded = new Map<object, { result: JsonValue; bytes: number }>();
+  private unfolded: Map<object, { result: JsonValue; bytes: number }> | undefined;
 
   private object(given: object, previous: JsonValue | undefined): JsonValue {
     if (this.bytes < UNFOLD_FROM_BYTES) return this.fold(given, previous);
+    this.unfolded ??= new Map();
     const known = this.unfolded.get(given);
     if (known !== undefined) {
       this.count(known.bytes);
@@ -219,33 +220,44 @@ class Walk {
         this.refuse(`has the symbol key ${String(symbol)}, which JSON cannot hold`);
       }
     }
+    if (previous === undefined) {
+      const made: Record<string, JsonValue> = {};
+      for (const key of keys) {
+        const now = this.member(key, value[key], undefined);
+        if (now !== undefined) setOwn(made, key, now);
+      }
+      return made;
+    }
     const names: string[] = [];
     const values: JsonValue[] = [];
-    let equal = previous !== undefined;
+    let equal = true;
     for (const key of keys) {
-      const raw = value[key];
-      if (raw === undefined) continue;
-      this.key(key);
-      this.path.push(key);
-      const had = previous !== undefined && hasOwn(previous, key);
-      const before = had ? (previous as Record<string, JsonValue>)[key] : undefined;
-      const now = this.member(raw, before);
-      this.path.pop();
+      const had = hasOwn(previous, key);
+      const before = had ? previous[key] : undefined;
+      const now = this.member(key, value[key], before);
       if (now === undefined) continue;
       if (!had || now !== before) equal = false;
       names.push(key);
       values.push(now);
     }
-    if (equal && Object.keys(previous as object).length === names.length) {
-      return previous as Record<string, JsonValue>;
-    }
+    if (equal && Object.keys(previous).length === names.length) return previous;
     const out: Record<string, JsonValue> = {};
     for (let i = 0; i < names.length; i++) setOwn(out, names[i] as string, values[i]);
     return out;
   }
 
+  /** A member's value; undefined when it is left out. */
+  private member(key: string, raw: unknown, before: JsonValue | undefined): JsonValue | undefined {
+    if (raw === undefined) return undefined;
+    this.key(key);
+    this.path.push(key);
+    const now = this.memberValue(raw, before);
+    this.path.pop();
+    return now;
+  }
+
   /** A member's value; undefined when its `toJSON` says that it has none. */
-  private member(raw: unknown, before: JsonValue | undefined): JsonValue | undefined {
+  private memberValue(raw: unknown, before: JsonValue | undefined): JsonValue | undefined {
     if (typeof raw === "object" && raw !== null) {
       const toJSON = (raw as { toJSON?: unknown }).toJSON;
       if (typeof toJSON === "function") {
@@ -292,11 +304,18 @@ class Walk {
   }
 }
 
+/** Up to so many keys are put in order in place, which makes no garbage. */
+const FEW_KEYS = 32;
+
 /** In UTF-16 order, so that the copy's canonical text needs no sorting, however often it is made. */
 function sortedKeys(value: object): string[] {
   const keys = Object.keys(value);
+  if (keys.length > FEW_KEYS) return keys.sort();
   for (let i = 1; i < keys.length; i++) {
-    if ((keys[i] as string) < (keys[i - 1] as string)) return keys.sort();
+    const key = keys[i] as string;
+    let at = i;
+    for (; at > 0 && (keys[at - 1] as string) > key; at--) keys[at] = keys[at - 1] as string;
+    keys[at] = key;
   }
   return keys;
 }

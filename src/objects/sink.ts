@@ -10,6 +10,15 @@ export interface WrittenObject {
   readonly decoded: DecodedObject;
 }
 
+/** A blob that is in no sink yet. */
+export function blobObject(text: string): WrittenObject {
+  return written("blob", Buffer.from(text), { type: "blob", text });
+}
+
+function written(type: "blob" | "tree", body: Buffer, decoded: DecodedObject): WrittenObject {
+  return { record: { id: hashObject(type, body), type, body }, decoded };
+}
+
 /**
  * Collects the objects of one write, each once.
  *
@@ -25,19 +34,17 @@ export class ObjectSink {
   }
 
   blob(text: string): ObjectId {
-    return this.add("blob", Buffer.from(text), { type: "blob", text });
+    return this.add(blobObject(text));
   }
 
   /** Takes the entries over: they are sorted here, and must not change after. */
   tree(entries: TreeEntry[]): ObjectId {
-    return this.add("tree", encodeTree(entries), { type: "tree", entries });
+    return this.add(written("tree", encodeTree(entries), { type: "tree", entries }));
   }
 
-  private add(type: "blob" | "tree", body: Buffer, decoded: DecodedObject): ObjectId {
-    const id = hashObject(type, body);
-    if (!this.known.has(id) && !this.written.has(id)) {
-      this.written.set(id, { record: { id, type, body }, decoded });
-    }
+  private add(object: WrittenObject): ObjectId {
+    const { id } = object.record;
+    if (!this.known.has(id) && !this.written.has(id)) this.written.set(id, object);
     return id;
   }
 

@@ -22,10 +22,22 @@ const ALWAYS = new Set([
  * @throws AgstateError `INVALID_PATH`
  */
 export function withoutSecrets(input: JsonValue, paths: readonly string[]): JsonValue {
+  if (paths.length === 0 && !holdsCredentials(input)) return input;
   return replace(
     input,
     paths.map((path) => parsePointer(path)),
   );
+}
+
+/** Whether a member is named like a credential header, at whatever depth. */
+function holdsCredentials(value: JsonValue): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (Array.isArray(value)) return value.some(holdsCredentials);
+  for (const key of Object.keys(value)) {
+    const member = (value as { readonly [key: string]: JsonValue })[key] as JsonValue;
+    if (ALWAYS.has(key.toLowerCase()) || holdsCredentials(member)) return true;
+  }
+  return false;
 }
 
 function replace(value: JsonValue, paths: readonly (readonly string[])[]): JsonValue {

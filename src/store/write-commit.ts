@@ -10,7 +10,7 @@ import { type Encoded, encodeValue, type Link, toLink } from "../objects/encode.
 import { digestText, hashObject } from "../objects/hash.js";
 import type { Isolation } from "../objects/isolation.js";
 import { normalize } from "../objects/normalize.js";
-import { ObjectSink, type WrittenObject } from "../objects/sink.js";
+import { blobObject, type ObjectSink, type WrittenObject } from "../objects/sink.js";
 import { encodeTree, type TreeEntry } from "../objects/tree.js";
 import type { CommitRecord, ObjectRecord } from "../storage/port.js";
 import type { Repository } from "./repository.js";
@@ -173,7 +173,7 @@ function prepareStep(
  * Maps a record that belongs to one commit.
  *
  * A small one is reached through this commit alone, so it lives in the commit's
- * row. It has a sink of its own: part of the state may be the same blob, and
+ * row. It goes by the sink: part of the state may be the same blob, and
  * must be stored as well.
  */
 function recordObjects(
@@ -182,10 +182,11 @@ function recordObjects(
   policy: Isolation | null,
 ): { link: Link; inline: WrittenObject | undefined } {
   const encoded: Encoded = encodeValue(sink, record, policy);
-  const inRow = !("tree" in encoded) && policy?.isolated !== true;
-  const target = inRow ? new ObjectSink() : sink;
-  const link = toLink(target, encoded);
-  return { link, inline: inRow ? target.all()[0] : undefined };
+  if ("tree" in encoded || policy?.isolated === true) {
+    return { link: toLink(sink, encoded), inline: undefined };
+  }
+  const inline = blobObject(encoded.text);
+  return { link: { type: "blob", id: inline.record.id }, inline };
 }
 
 /** How a step that is over ended. */
