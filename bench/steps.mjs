@@ -24,8 +24,8 @@ const size = quick
     }
   : {
       1: { rounds: 9, steps: 100, warmUp: 2000 },
-      8: { rounds: 9, steps: 50, warmUp: 3000 },
-      64: { rounds: 9, steps: 50, warmUp: 7000 },
+      8: { rounds: 9, steps: 100, warmUp: 4000 },
+      64: { rounds: 9, steps: 100, warmUp: 13_000 },
     };
 
 const report = new Report();
