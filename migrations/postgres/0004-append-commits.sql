@@ -1,10 +1,19 @@
 -- What write_batches does, for the batches that are nearly all: one move of a ref that is there, from
 -- the commit that is expected to be its head to one new commit on top of it. All of them in one
--- statement, so that a group costs its rows and not a loop.
+-- statement a table, so that a group costs its rows and not a loop.
 --
--- Answers a row for each batch that landed, by its place in the arrays; what has no row was refused, or
--- has landed before: write_batches tells. Locks are taken in the same order as there: refs, commits,
--- objects.
+-- Answers a line for each batch that landed: its place in the arrays, the ref's new seq and max_step, its
+-- incarnation and the hash of the entry in its log. What has no line was refused, or has landed before:
+-- write_batches tells. A commit that is stored although its ref was not moved is an error
+-- (unique_violation); write_batches tells then, too.
+--
+-- Locks are taken in the same order as there: refs, which come in the order of workflows and names, then
+-- commits, then objects, which come in the order of workflows and ids. An object that an earlier
+-- batch brings as well has its batch's place negative.
+--
+-- The planner knows neither how long arrays are nor, before statistics are there, how many refs a workflow has.
+-- What is set here keeps it from planning each call anew for the length of its arrays, and each
+-- ref and commit found by its key.
 CREATE FUNCTION append_commits(
   p_workflow uuid,            -- of all batches, where the tables are distributed
   p_now bigint,
@@ -15,78 +24,81 @@ CREATE FUNCTION append_commits(
   c_body int[], c_at int[],
   o_batch int[], o_id bytea, o_type int[], o_encoding int[], o_body int[], o_at int[],
   p_bodies bytea
-) RETURNS TABLE (
-  r_batch int, r_seq bigint, r_log_hash text, r_incarnation text, r_max_step bigint
-) LANGUAGE plpgsql AS $$
+) RETURNS text LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off
+SET enable_mergejoin = off AS $$
+DECLARE
+  landed int[];             -- places of batches
+  answer text;
 BEGIN
-  -- A completed workflow's branches stay where they are: write_batches tells.
-  IF EXISTS (SELECT FROM :"schema".workflows AS t
-      WHERE t.workflow_id = ANY (b_workflow) AND t.completed_at IS NOT NULL) THEN
-    RETURN;
-  END IF;
-  RETURN QUERY
-  WITH m AS MATERIALIZED (
-    SELECT u.n::int AS n, u.w, u.ref, substring(m_expect_id FROM 32 * u.n::int - 31 FOR 32) AS old,
-        u.expect_seq, u.max_step, u.moved_at, u.actor, u.reason, u.trace,
-        substring(c_id FROM 32 * u.n::int - 31 FOR 32) AS id, u.generation, u.committed_at, u.external,
-        CASE WHEN u.inline >= 0 THEN substring(p_bodies FROM u.at FOR u.inline) END AS inline,
-        substring(p_bodies FROM u.at + greatest(u.inline, 0) FOR u.body) AS body
-      FROM unnest(b_workflow, m_ref, m_expect_seq, m_max_step, m_time, m_actor, m_reason, m_trace,
-          c_generation, c_time, c_external, c_inline, c_body, c_at)
-        WITH ORDINALITY AS u (w, ref, expect_seq, max_step, moved_at, actor, reason, trace,
-          generation, committed_at, external, inline, body, at, n)
-  ), locked AS MATERIALIZED (
-    SELECT r.workflow_id, r.name, r.id, r.seq, r.max_step, r.incarnation, r.log_hash
-      FROM m JOIN :"schema".refs AS r ON r.workflow_id = m.w AND r.name = m.ref
-      ORDER BY r.workflow_id, r.name FOR UPDATE OF r
-  ), judged AS MATERIALIZED (
-    SELECT m.*, l.seq + 1 AS seq, greatest(l.max_step, m.max_step) AS step, l.incarnation,
-        l.log_hash AS previous,
-        sha256(convert_to('agstate-reflog 1' || E'\nref ' || m.ref
-          || E'\nincarnation ' || encode(l.incarnation, 'hex') || E'\nseq ' || (l.seq + 1)
-          || E'\nold ' || encode(m.old, 'hex') || E'\nnew ' || encode(m.id, 'hex')
-          || E'\nactor ' || m.actor || E'\nreason ' || m.reason
-          || E'\ntime ' || m.moved_at || E'\ntrace ' || m.trace
-          || E'\nprevious ' || encode(l.log_hash, 'hex') || E'\n', 'UTF8')) AS log_hash
-      FROM m JOIN locked AS l ON l.workflow_id = m.w AND l.name = m.ref
-      WHERE l.id = m.old AND (m.expect_seq IS NULL OR m.expect_seq = l.seq)
+  WITH moved AS (
+    -- Moved only where it still is as it was read: who waited for another here finds another seq.
+    UPDATE :"schema".refs AS t SET id = j.id, seq = j.seq + 1, max_step = greatest(j.step, j.max_step),
+        log_hash = sha256(convert_to('agstate-reflog 1' || E'\nref ' || j.ref
+          || E'\nincarnation ' || encode(j.incarnation, 'hex') || E'\nseq ' || (j.seq + 1)
+          || E'\nold ' || encode(j.old, 'hex') || E'\nnew ' || encode(j.id, 'hex')
+          || E'\nactor ' || j.actor || E'\nreason ' || j.reason
+          || E'\ntime ' || j.moved_at || E'\ntrace ' || j.trace
+          || E'\nprevious ' || encode(j.log_hash, 'hex') || E'\n', 'UTF8'))
+      FROM (
+        SELECT u.*, substring(m_expect_id FROM 32 * u.n::int - 31 FOR 32) AS old,
+            substring(c_id FROM 32 * u.n::int - 31 FOR 32) AS id,
+            p.id AS head, p.seq, p.max_step AS step, p.incarnation, p.log_hash
+          FROM unnest(b_workflow, m_ref, m_expect_seq, m_max_step, m_time, m_actor, m_reason, m_trace,
+              c_generation, c_time, c_external, c_inline, c_body, c_at)
+            WITH ORDINALITY AS u (w, ref, expect_seq, max_step, moved_at, actor, reason, trace,
+              generation, committed_at, external, inline, body, at, n)
+          CROSS JOIN LATERAL (
+            SELECT * FROM :"schema".refs AS p WHERE p.workflow_id = u.w AND p.name = u.ref LIMIT 1
+          ) AS p
+      ) AS j
+      WHERE j.head = j.old AND (j.expect_seq IS NULL OR j.expect_seq = j.seq)
+        AND t.workflow_id = j.w AND t.name = j.ref AND t.id = j.old AND t.seq = j.seq
+      RETURNING j.n, j.w, j.ref, t.id, t.seq, t.max_step, t.incarnation, t.log_hash, j.old,
+        j.log_hash AS previous, j.moved_at, j.actor, j.reason, j.trace, j.generation, j.committed_at,
+        j.external, j.inline, j.body, j.at
   ), stored AS (
-    INSERT INTO :"schema".commits AS t (workflow_id, generation, time, seen_at, log_seq, log_time, id, parents,
+    INSERT INTO :"schema".commits (workflow_id, generation, time, seen_at, log_seq, log_time, id, parents,
         log_incarnation, log_previous, log_ref, log_actor, log_reason, log_trace, external_id, inline,
         body)
       SELECT j.w, j.generation, j.committed_at, p_now, j.seq, j.moved_at, j.id, j.old, j.incarnation,
-          j.previous, j.ref, j.actor, j.reason, nullif(j.trace, ''), j.external, j.inline, j.body
-        FROM judged AS j ORDER BY j.w, j.id
-      ON CONFLICT (workflow_id, id) DO NOTHING
-      RETURNING t.workflow_id AS w, t.id
-  ), landed AS MATERIALIZED (
-    -- IS TRUE keeps the planner from making a join of it: without statistics it would join all three
-    -- by the workflow alone, and a group of 64 took fifteen times as long.
-    SELECT j.* FROM judged AS j WHERE ((j.w, j.id) IN (SELECT s.w, s.id FROM stored AS s)) IS TRUE
-  ), moved AS (
-    UPDATE :"schema".refs AS t SET id = j.id, seq = j.seq, max_step = j.step, log_hash = j.log_hash
-      FROM landed AS j
-      WHERE t.workflow_id = j.w AND t.name = j.ref
-  ), kept AS (
-    INSERT INTO :"schema".objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
-      SELECT DISTINCT ON (x.w, x.id) x.w, p_now, x.type, 0, x.encoding, x.id, x.body
-        FROM (
-          SELECT j.w, o.type, o.encoding, substring(o_id FROM 32 * o.n::int - 31 FOR 32) AS id,
-              substring(p_bodies FROM o.at FOR o.len) AS body
-            FROM unnest(o_batch, o_type, o_encoding, o_body, o_at) WITH ORDINALITY
-              AS o (b, type, encoding, len, at, n)
-            JOIN landed AS j ON j.n = o.b
-        ) AS x
-        ORDER BY x.w, x.id
-      ON CONFLICT (workflow_id, id) DO UPDATE SET type = excluded.type, kind = 0,
-        encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
-      WHERE CASE WHEN t.kind = 0 AND t.type = excluded.type AND t.encoding = excluded.encoding
-          AND t.body = excluded.body
-        THEN t.seen_at < p_stale
-        ELSE :"schema".is_object(excluded.type, excluded.id, excluded.body) END
+          j.previous, j.ref, j.actor, j.reason, nullif(j.trace, ''), j.external,
+          CASE WHEN j.inline >= 0 THEN substring(p_bodies FROM j.at FOR j.inline) END,
+          substring(p_bodies FROM j.at + greatest(j.inline, 0) FOR j.body)
+        FROM moved AS j
   )
-  SELECT j.n, j.seq, encode(j.log_hash, 'hex'), encode(j.incarnation, 'hex'), j.step
-    FROM landed AS j;
-  PERFORM :"schema".notify_watchers(b_workflow);
+  SELECT array_agg(j.n::int), string_agg(j.n || ' ' || j.seq || ' ' || j.max_step || ' '
+      || encode(j.incarnation, 'hex') || ' ' || encode(j.log_hash, 'hex'), E'\n')
+    INTO landed, answer FROM moved AS j;
+  IF answer IS NULL THEN RETURN NULL; END IF;
+  IF cardinality(landed) < cardinality(m_ref) THEN
+    -- Each object is stored for the first batch of those that landed, if any.
+    SELECT array_agg(CASE WHEN x.won AND x.nth = 1 THEN abs(x.b) ELSE -1 END ORDER BY x.n) INTO o_batch
+      FROM (
+        SELECT y.*, row_number() OVER (PARTITION BY y.w, y.id, y.won ORDER BY y.n) AS nth
+          FROM (
+            SELECT o.b, o.n, b_workflow[abs(o.b)] AS w, substring(o_id FROM 32 * o.n::int - 31 FOR 32) AS id,
+                abs(o.b) = ANY (landed) AS won
+              FROM unnest(o_batch) WITH ORDINALITY AS o (b, n)
+          ) AS y
+      ) AS x;
+  END IF;
+  INSERT INTO :"schema".objects AS t (workflow_id, seen_at, type, kind, encoding, id, body)
+    SELECT b_workflow[o.b], p_now, o.type, 0, o.encoding, substring(o_id FROM 32 * o.n::int - 31 FOR 32),
+        substring(p_bodies FROM o.at FOR o.len)
+      FROM unnest(o_batch, o_type, o_encoding, o_body, o_at) WITH ORDINALITY
+        AS o (b, type, encoding, len, at, n)
+      WHERE o.b > 0
+    ON CONFLICT (workflow_id, id) DO UPDATE SET type = excluded.type, kind = 0,
+      encoding = excluded.encoding, seen_at = excluded.seen_at, body = excluded.body
+    WHERE CASE WHEN t.kind = 0 AND t.type = excluded.type AND t.encoding = excluded.encoding
+        AND t.body = excluded.body
+      THEN t.seen_at < p_stale
+      ELSE :"schema".is_object(excluded.type, excluded.id, excluded.body) END;
+  -- Looked up here, as calling the function costs more than finding nobody.
+  IF EXISTS (SELECT 1 FROM :"schema".watchers AS t WHERE t.workflow_id = ANY (b_workflow)) THEN
+    PERFORM :"schema".notify_watchers(b_workflow);
+  END IF;
+  RETURN answer;
 END
 $$;

@@ -6,37 +6,31 @@ CREATE FUNCTION append_commit(
   m_actor text, m_reason text, m_trace text,
   c_id bytea, c_generation bigint, c_time bigint, c_external text, c_inline bytea, c_body bytea,
   o_id bytea, o_type int[], o_encoding int[], o_body int[], p_bodies bytea
-) RETURNS TABLE (
-  r_batch int, r_seq bigint, r_log_hash text, r_incarnation text, r_max_step bigint
-) LANGUAGE plpgsql AS $$
+) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   r record;
-  new_hash bytea;
   v_type smallint; v_encoding smallint; v_id bytea; v_body bytea;
   at int := 1;
 BEGIN
-  SELECT t.id, t.seq, t.max_step, t.incarnation, t.log_hash INTO r
-    FROM :"schema".refs AS t WHERE t.workflow_id = p_workflow AND t.name = m_ref FOR UPDATE;
-  IF NOT FOUND OR r.id IS DISTINCT FROM m_expect_id OR m_expect_seq <> r.seq THEN RETURN; END IF;
-  new_hash := sha256(convert_to('agstate-reflog 1' || E'\nref ' || m_ref
-    || E'\nincarnation ' || encode(r.incarnation, 'hex') || E'\nseq ' || (r.seq + 1)
-    || E'\nold ' || encode(m_expect_id, 'hex') || E'\nnew ' || encode(c_id, 'hex')
-    || E'\nactor ' || m_actor || E'\nreason ' || m_reason
-    || E'\ntime ' || m_time || E'\ntrace ' || m_trace
-    || E'\nprevious ' || encode(r.log_hash, 'hex') || E'\n', 'UTF8'));
+  -- As in append_commits: read as it was, and moved only where it still is so.
+  UPDATE :"schema".refs AS t SET id = c_id, seq = p.seq + 1, max_step = greatest(p.max_step, m_max_step),
+      log_hash = sha256(convert_to('agstate-reflog 1' || E'\nref ' || m_ref
+        || E'\nincarnation ' || encode(p.incarnation, 'hex') || E'\nseq ' || (p.seq + 1)
+        || E'\nold ' || encode(m_expect_id, 'hex') || E'\nnew ' || encode(c_id, 'hex')
+        || E'\nactor ' || m_actor || E'\nreason ' || m_reason
+        || E'\ntime ' || m_time || E'\ntrace ' || m_trace
+        || E'\nprevious ' || encode(p.log_hash, 'hex') || E'\n', 'UTF8'))
+    FROM :"schema".refs AS p
+    WHERE p.workflow_id = p_workflow AND p.name = m_ref AND p.id = m_expect_id
+      AND (m_expect_seq IS NULL OR p.seq = m_expect_seq)
+      AND t.workflow_id = p_workflow AND t.name = m_ref AND t.id = m_expect_id AND t.seq = p.seq
+    RETURNING t.seq, t.max_step, t.incarnation, t.log_hash, p.log_hash AS previous INTO r;
+  IF NOT FOUND THEN RETURN NULL; END IF;
   INSERT INTO :"schema".commits (workflow_id, generation, time, seen_at, log_seq, log_time, id, parents,
       log_incarnation, log_previous, log_ref, log_actor, log_reason, log_trace, external_id, inline, body)
-    SELECT p_workflow, c_generation, c_time, p_now, r.seq + 1, m_time, c_id, m_expect_id,
-        r.incarnation, r.log_hash, m_ref, m_actor, m_reason, nullif(m_trace, ''), c_external, c_inline,
-        c_body
-      -- A completed workflow's branches stay where they are: write_batches tells.
-      WHERE NOT EXISTS (SELECT FROM :"schema".workflows AS t
-        WHERE t.workflow_id = p_workflow AND t.completed_at IS NOT NULL)
-    ON CONFLICT (workflow_id, id) DO NOTHING;
-  IF NOT FOUND THEN RETURN; END IF;
-  UPDATE :"schema".refs AS t SET id = c_id, seq = r.seq + 1,
-      max_step = greatest(r.max_step, m_max_step), log_hash = new_hash
-    WHERE t.workflow_id = p_workflow AND t.name = m_ref;
+    VALUES (p_workflow, c_generation, c_time, p_now, r.seq, m_time, c_id, m_expect_id,
+      r.incarnation, r.previous, m_ref, m_actor, m_reason, nullif(m_trace, ''), c_external, c_inline,
+      c_body);
   FOR i IN 1 .. cardinality(o_type) LOOP
     -- Scalars, as in write_batches: where the tables are distributed, no value is an array's element.
     v_type := o_type[i]; v_encoding := o_encoding[i];
@@ -52,12 +46,11 @@ BEGIN
         ELSE :"schema".is_object(excluded.type, excluded.id, excluded.body) END;
     at := at + o_body[i];
   END LOOP;
-  r_batch := 1; r_seq := r.seq + 1; r_log_hash := encode(new_hash, 'hex');
-  r_incarnation := encode(r.incarnation, 'hex'); r_max_step := greatest(r.max_step, m_max_step);
   -- Looked up here, as calling the function costs more than finding nobody.
   IF EXISTS (SELECT 1 FROM :"schema".watchers AS t WHERE t.workflow_id = p_workflow) THEN
     PERFORM :"schema".notify_watchers(ARRAY[p_workflow]);
   END IF;
-  RETURN NEXT;
+  RETURN '1 ' || r.seq || ' ' || r.max_step || ' ' || encode(r.incarnation, 'hex') || ' '
+    || encode(r.log_hash, 'hex');
 END
 $$;

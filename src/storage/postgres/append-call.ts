@@ -3,14 +3,9 @@ import { type CommitRecord, ENCODING, type WriteAnswer, type WriteBatch } from "
 import { packInline, TYPE_NUMBER } from "../rows/inline.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
 
-/** A row of the answer of `append_commits`. */
+/** The answer of `append_commits`: a line for each batch that landed, or null. */
 export interface AppendedRow {
-  /** The place of the batch, from 1. */
-  readonly r_batch: number;
-  readonly r_seq: string;
-  readonly r_log_hash: string;
-  readonly r_incarnation: string;
-  readonly r_max_step: string;
+  readonly landed: string | null;
 }
 
 /** How many parameters the functions take. */
@@ -19,7 +14,7 @@ const PARAMETERS = { append_commits: 26, append_commit: 22 } as const;
 /** Lands one append, or many. */
 export function appendStatement(schema: string, name: keyof typeof PARAMETERS): string {
   const parameters = Array.from({ length: PARAMETERS[name] }, (_, i) => `$${i + 1}`).join(", ");
-  return `SELECT * FROM ${schema}.${name}(${parameters})`;
+  return `SELECT ${schema}.${name}(${parameters}) AS landed`;
 }
 
 /** Whether a batch only puts one commit on top of the one that its ref is expected to be at. */
@@ -34,13 +29,29 @@ export function isAppend({ create, complete, moves, needs = [] }: WriteBatch): b
   return commit.id === move.target && parents.length === 1 && parents[0] === move.expect.id;
 }
 
-/** Packs batches of which each {@link isAppend} as the arguments of `append_commits`. */
+/** Characters that UTF-16 and UTF-8 put in different orders. */
+const WIDE = /[\ud800-\uffff]/;
+
+/** Batches of one move each in the order in which refs are locked everywhere: of workflows' keys, then of names in UTF-8. */
+export function inLockOrder(batches: readonly WriteBatch[], keys: WorkflowKeys): WriteBatch[] {
+  const keyed = batches.map((batch) => ({
+    batch,
+    key: `${keys.of(batch.workflow)}${batch.moves[0]?.ref}`,
+  }));
+  if (keyed.some(({ key }) => WIDE.test(key))) {
+    keyed.sort((a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)));
+  } else keyed.sort((a, b) => (a.key < b.key ? -1 : 1));
+  return keyed.map(({ batch }) => batch);
+}
+
+/** Packs batches of which each {@link isAppend}, {@link inLockOrder}, as the arguments of `append_commits`. */
 export function encodeAppends(
   batches: readonly WriteBatch[],
   keys: WorkflowKeys,
   now: number,
   stale: number,
 ): unknown[] {
+  const workflows = batches.map(({ workflow }) => keys.of(workflow));
   const moves = batches.map(({ moves: [move] }) => move as WriteBatch["moves"][number]);
   const commits = moves.map(({ commits: [commit] }) => commit as CommitRecord);
   const inlines = commits.map(({ inline }) => packInline(inline));
@@ -56,12 +67,9 @@ export function encodeAppends(
     return start;
   };
   const commitsAt = commits.map(({ body }, i) => place(inlines[i] ?? null, body));
-  const objects = batches.flatMap(({ objects: list }, i) =>
-    list.map((object) => ({ batch: i + 1, object })),
-  );
+  const objects = sortedObjects(batches, workflows);
   const objectsAt = objects.map(({ object }) => place(object.body));
   const hex = (ids: readonly string[]) => Buffer.from(ids.join(""), "hex");
-  const workflows = batches.map(({ workflow }) => keys.of(workflow));
   return [
     workflows[0],
     now,
@@ -90,6 +98,23 @@ export function encodeAppends(
     objectsAt,
     Buffer.concat(bodies),
   ];
+}
+
+/**
+ * The objects of batches in the order in which their rows are locked. One that comes again has the
+ * place of its batch negative.
+ */
+function sortedObjects(batches: readonly WriteBatch[], workflows: readonly string[]) {
+  const objects = batches.flatMap(({ objects: list }, i) =>
+    list.map((object) => ({ batch: i + 1, key: `${workflows[i]}${object.id}`, object })),
+  );
+  objects.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.batch - b.batch));
+  let last = "";
+  for (const each of objects) {
+    if (each.key === last) each.batch = -each.batch;
+    last = each.key;
+  }
+  return objects;
 }
 
 /** Up to so many objects a batch goes alone by `append_commit`, which has a statement an object. */
@@ -137,24 +162,36 @@ export function encodeAppend(
   ];
 }
 
-/** The answers of the batches that landed, by their place; the others must be asked about. */
+/** The answers of the batches that landed; the others must be asked about. */
 export function decodeAppends(
   batches: readonly WriteBatch[],
   rows: readonly AppendedRow[],
-): (WriteAnswer | undefined)[] {
-  const answers: (WriteAnswer | undefined)[] = batches.map(() => undefined);
-  for (const row of rows) {
-    const move = batches[row.r_batch - 1]?.moves[0];
+): Map<WriteBatch, WriteAnswer> {
+  const answers = new Map<WriteBatch, WriteAnswer>();
+  const landed = rows[0]?.landed ?? null;
+  if (landed === null) return answers;
+  for (const line of landed.split("\n")) {
+    const [place, seq, maxStep, incarnation, logHash] = line.split(" ") as AppendedLine;
+    const batch = batches[Number(place) - 1];
+    const move = batch?.moves[0];
     if (move === undefined) continue;
-    const moved = {
+    const row = {
       name: move.ref,
       id: move.target,
-      seq: Number(row.r_seq),
-      logHash: row.r_log_hash as ObjectId,
-      incarnation: row.r_incarnation,
-      maxStep: Number(row.r_max_step),
+      seq: Number(seq),
+      logHash: logHash as ObjectId,
+      incarnation,
+      maxStep: Number(maxStep),
     };
-    answers[row.r_batch - 1] = { workflow: "ok", moves: [{ outcome: "moved", row: moved }] };
+    answers.set(batch as WriteBatch, { workflow: "ok", moves: [{ outcome: "moved", row }] });
   }
   return answers;
 }
+
+type AppendedLine = [
+  place: string,
+  seq: string,
+  maxStep: string,
+  incarnation: string,
+  logHash: string,
+];

@@ -7,10 +7,11 @@ import {
   encodeAppend,
   encodeAppends,
   fitsAlone,
+  inLockOrder,
   isAppend,
 } from "./append-call.js";
 import type { Connection } from "./connection.js";
-import { isAway } from "./errors.js";
+import { codeOf, isAway } from "./errors.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
 import { type AnswerRow, decodeAnswers, encodeBatches, writeStatement } from "./write-call.js";
 
@@ -19,6 +20,9 @@ const GROUP_MAX_BYTES = 16 * 1024 * 1024;
 const GROUP_MAX_MEMBERS = 512;
 /** How many groups are under way at a time: while the server lands one, the next is made ready. */
 const GROUPS_MAX = 2;
+
+/** What the functions for appends say of a commit that is stored although its ref was not moved. */
+const COMMIT_IS_THERE = "23505";
 
 interface Member {
   readonly batch: WriteBatch;
@@ -188,15 +192,22 @@ export class GroupWriter {
     const { connection, keys } = this.context;
     const [only] = batches as [WriteBatch];
     const alone = batches.length === 1 && fitsAlone(only);
+    const ordered = alone ? batches : inLockOrder(batches, keys);
     const values = alone
       ? encodeAppend(only, keys, ...this.clock())
-      : encodeAppends(batches, keys, ...this.clock());
+      : encodeAppends(ordered, keys, ...this.clock());
     const statement = this.statements[alone ? "append_commit" : "append_commits"];
-    const rows = await connection.write<AppendedRow & Row>(statement, values);
-    const answers = decodeAppends(batches, rows);
-    const left = batches.filter((_, i) => answers[i] === undefined);
+    let rows: AppendedRow[];
+    try {
+      rows = await connection.write<AppendedRow & Row>(statement, values);
+    } catch (error) {
+      if (codeOf((error as Error).cause) !== COMMIT_IS_THERE) throw error;
+      return this.send(batches);
+    }
+    const answers = decodeAppends(ordered, rows);
+    const left = batches.filter((batch) => !answers.has(batch));
     const told = left.length === 0 ? [] : await this.send(left);
-    return answers.map((answer) => answer ?? (told.shift() as WriteAnswer));
+    return batches.map((batch) => answers.get(batch) ?? (told.shift() as WriteAnswer));
   }
 
   /** Now, and before when a row has to be freshened, in seconds. */
