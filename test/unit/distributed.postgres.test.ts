@@ -15,6 +15,8 @@ const options = { digest, randomHex, now: Date.now, graceMs: 1000, busyTimeoutMs
 const execute = (sql: string, values: unknown[] = []) =>
   withClient(async (client) => (await client.query(sql, values)).rows);
 
+const functionOf = (text: string) => /\.(\w+)\(/.exec(text)?.[1];
+
 describe("a store of distributed tables", () => {
   for (const how of ["an option", "the URL"] as const) {
     it(`lets no workflow wait for another's group, when ${how} says so`, async () => {
@@ -60,10 +62,15 @@ describe("a store of distributed tables", () => {
     const keys = new WorkflowKeys(digest);
     const calls: { readonly by: string | undefined; readonly workflows: string[] }[] = [];
     const write = connection.write.bind(connection);
-    connection.write = (text, values) => {
-      const by = /\.(\w+)\(/.exec(text)?.[1];
+    connection.write = (statement, values) => {
+      const by = functionOf(statement.text);
       calls.push({ by, workflows: by === "write_batches" ? (values[10] as string[]) : [] });
-      return write(text, values);
+      return write(statement, values);
+    };
+    const call = connection.call.bind(connection);
+    connection.call = (statement, parameters) => {
+      calls.push({ by: functionOf(statement.text), workflows: [] });
+      return call(statement, parameters);
     };
     const schema = schemaOf(url);
     const writer = new WorkflowWriters({

@@ -1,12 +1,8 @@
 import type { ObjectId } from "../../core/ids.js";
 import { type CommitRecord, ENCODING, type WriteAnswer, type WriteBatch } from "../port.js";
 import { packInline, TYPE_NUMBER } from "../rows/inline.js";
+import { int4s, int8s, type Parameter, texts, uuids } from "./parameters.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
-
-/** The answer of `append_commits`: a line for each batch that landed, or null. */
-export interface AppendedRow {
-  readonly landed: string | null;
-}
 
 /** How many parameters the functions take. */
 const PARAMETERS = { append_commits: 26, append_commit: 22 } as const;
@@ -14,7 +10,7 @@ const PARAMETERS = { append_commits: 26, append_commit: 22 } as const;
 /** Lands one append, or many. */
 export function appendStatement(schema: string, name: keyof typeof PARAMETERS): string {
   const parameters = Array.from({ length: PARAMETERS[name] }, (_, i) => `$${i + 1}`).join(", ");
-  return `SELECT ${schema}.${name}(${parameters}) AS landed`;
+  return `SELECT ${schema}.${name}(${parameters})`;
 }
 
 /** Whether a batch only puts one commit on top of the one that its ref is expected to be at. */
@@ -50,7 +46,7 @@ export function encodeAppends(
   keys: WorkflowKeys,
   now: number,
   stale: number,
-): unknown[] {
+): Parameter[] {
   const workflows = batches.map(({ workflow }) => keys.of(workflow));
   const moves = batches.map(({ moves: [move] }) => move as WriteBatch["moves"][number]);
   const commits = moves.map(({ commits: [commit] }) => commit as CommitRecord);
@@ -71,32 +67,32 @@ export function encodeAppends(
   const objectsAt = objects.map(({ object }) => place(object.body));
   const hex = (ids: readonly string[]) => Buffer.from(ids.join(""), "hex");
   return [
-    workflows[0],
-    now,
-    stale,
-    workflows,
-    moves.map(({ ref }) => ref),
+    workflows[0] as string,
+    `${now}`,
+    `${stale}`,
+    uuids(workflows),
+    texts(moves.map(({ ref }) => ref)),
     hex(moves.map(({ expect }) => (expect.kind === "id" ? expect.id : ""))),
-    moves.map(({ expect }) => (expect.kind === "id" ? (expect.seq ?? null) : null)),
-    moves.map(({ maxStep }) => maxStep),
-    moves.map(({ log }) => log.time),
-    moves.map(({ log }) => log.actor),
-    moves.map(({ log }) => log.reason),
-    moves.map(({ log }) => log.trace),
+    int8s(moves.map(({ expect }) => (expect.kind === "id" ? (expect.seq ?? null) : null))),
+    int8s(moves.map(({ maxStep }) => maxStep)),
+    int8s(moves.map(({ log }) => log.time)),
+    texts(moves.map(({ log }) => log.actor)),
+    texts(moves.map(({ log }) => log.reason)),
+    texts(moves.map(({ log }) => log.trace)),
     hex(commits.map(({ id }) => id)),
-    commits.map(({ generation }) => generation),
-    commits.map(({ time }) => time),
-    commits.map(({ externalId }) => externalId),
-    inlines.map((inline) => inline?.length ?? -1),
-    commits.map(({ body }) => body.length),
-    commitsAt,
-    objects.map(({ batch }) => batch),
+    int8s(commits.map(({ generation }) => generation)),
+    int8s(commits.map(({ time }) => time)),
+    texts(commits.map(({ externalId }) => externalId)),
+    int4s(inlines.map((inline) => inline?.length ?? -1)),
+    int4s(commits.map(({ body }) => body.length)),
+    int4s(commitsAt),
+    int4s(objects.map(({ batch }) => batch)),
     hex(objects.map(({ object }) => object.id)),
-    objects.map(({ object }) => TYPE_NUMBER[object.type]),
-    objects.map(({ object }) => object.encoding ?? ENCODING.plain),
-    objects.map(({ object }) => object.body.length),
-    objectsAt,
-    Buffer.concat(bodies),
+    int4s(objects.map(({ object }) => TYPE_NUMBER[object.type])),
+    int4s(objects.map(({ object }) => object.encoding ?? ENCODING.plain)),
+    int4s(objects.map(({ object }) => object.body.length)),
+    int4s(objectsAt),
+    bodies,
   ];
 }
 
@@ -130,7 +126,7 @@ export function encodeAppend(
   keys: WorkflowKeys,
   now: number,
   stale: number,
-): unknown[] {
+): Parameter[] {
   const move = batch.moves[0] as WriteBatch["moves"][number];
   const commit = move.commits[0] as CommitRecord;
   const { expect, log } = move;
@@ -138,37 +134,39 @@ export function encodeAppend(
   const objects = [...batch.objects].sort((a, b) => (a.id < b.id ? -1 : 1));
   return [
     keys.of(batch.workflow),
-    now,
-    stale,
+    `${now}`,
+    `${stale}`,
     move.ref,
     expect.kind === "id" ? Buffer.from(expect.id, "hex") : null,
-    expect.kind === "id" ? (expect.seq ?? null) : null,
-    move.maxStep,
-    log.time,
+    expect.kind === "id" && expect.seq !== undefined ? `${expect.seq}` : null,
+    `${move.maxStep}`,
+    `${log.time}`,
     log.actor,
     log.reason,
     log.trace,
     Buffer.from(commit.id, "hex"),
-    commit.generation,
-    commit.time,
+    `${commit.generation}`,
+    `${commit.time}`,
     commit.externalId,
     packInline(commit.inline),
     commit.body,
     Buffer.from(objects.map(({ id }) => id).join(""), "hex"),
-    objects.map(({ type }) => TYPE_NUMBER[type]),
-    objects.map(({ encoding }) => encoding ?? ENCODING.plain),
-    objects.map(({ body }) => body.length),
-    Buffer.concat(objects.map(({ body }) => body)),
+    int4s(objects.map(({ type }) => TYPE_NUMBER[type])),
+    int4s(objects.map(({ encoding }) => encoding ?? ENCODING.plain)),
+    int4s(objects.map(({ body }) => body.length)),
+    objects.map(({ body }) => body),
   ];
 }
 
-/** The answers of the batches that landed; the others must be asked about. */
+/**
+ * Reads what the functions for appends answer, a line for each batch that landed; the others must be
+ * asked about.
+ */
 export function decodeAppends(
   batches: readonly WriteBatch[],
-  rows: readonly AppendedRow[],
+  landed: string | null,
 ): Map<WriteBatch, WriteAnswer> {
   const answers = new Map<WriteBatch, WriteAnswer>();
-  const landed = rows[0]?.landed ?? null;
   if (landed === null) return answers;
   for (const line of landed.split("\n")) {
     const [place, seq, maxStep, incarnation, logHash] = line.split(" ") as AppendedLine;

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { codeOf, isAway, isTransient, toStoreError } from "./errors.js";
-import { cut, runWithin } from "./run-within.js";
+import type { Parameter } from "./parameters.js";
+import { callPrepared, type Prepared } from "./prepared-call.js";
+import { cut, runWithin, within } from "./run-within.js";
 import type { PostgresTarget } from "./target.js";
 
 /** The longest wait for a connection, a new one or one that others use, before it counts as a failure. */
@@ -14,6 +16,12 @@ const PAUSE_MAX_MS = 500;
 const MARGIN_MS = 500;
 /** How long connections may take to say goodbye. */
 const CLOSE_TIMEOUT_MS = 2000;
+
+/**
+ * What is said of prepared statements that a session does not know, knows already, or knows as something
+ * else: poolers that take no notice of them give each call to any session.
+ */
+const FORGOTTEN = ["26000", "42P05", "0A000"];
 
 /** The names under which limits of the server are settings of a session, sent as it begins. */
 const SETTINGS = ["statement_timeout", "lock_timeout"] as const;
@@ -61,6 +69,8 @@ export class Connection {
   readonly poolMax: number;
   private readonly pool: pg.Pool;
   private readonly clients = new Set<pg.ClientBase>();
+  /** Whether sessions know again the statements that they have parsed. */
+  private named = true;
 
   constructor(private readonly options: ConnectionOptions) {
     const { target } = options;
@@ -98,15 +108,33 @@ export class Connection {
     text: string,
     values: readonly unknown[] = [],
   ): Promise<Row[]> {
-    return this.retrying(() => this.once<Row>(text, values));
+    return this.retrying(() =>
+      this.borrow((client) => runWithin<Row>(client, { text, values }, this.limitMs)),
+    );
   }
 
   /**
    * The same for a statement that writes: where its answer was lost, and asking again did not
    * help either, the error's details have `outcome: "unknown"`.
    */
-  write<Row extends pg.QueryResultRow>(text: string, values: readonly unknown[]): Promise<Row[]> {
-    return this.retrying((call) => this.once<Row>(text, values, call));
+  write<Row extends pg.QueryResultRow>(
+    { text, name }: Prepared,
+    values: readonly unknown[],
+  ): Promise<Row[]> {
+    return this.retrying((call) =>
+      this.prepared(call, (client, named, limitMs) =>
+        runWithin<Row>(client, { text, values, name: named ? name : undefined }, limitMs),
+      ),
+    );
+  }
+
+  /** The same for a statement that answers one value. */
+  call(statement: Prepared, parameters: readonly Parameter[]): Promise<string | null> {
+    return this.retrying((call) =>
+      this.prepared(call, (client, named, limitMs) =>
+        within(client, callPrepared(client, statement, parameters, named), limitMs),
+      ),
+    );
   }
 
   /**
@@ -147,20 +175,25 @@ export class Connection {
     for (const client of this.clients) cut(client);
   }
 
-  private once<Row extends pg.QueryResultRow>(
-    text: string,
-    values: readonly unknown[],
-    call?: Call,
-  ): Promise<Row[]> {
-    const limitMs = this.options.statementTimeoutMs + MARGIN_MS;
-    return this.borrow(async (client) => {
-      try {
-        return await runWithin<Row>(client, { text, values }, limitMs);
-      } catch (error) {
-        if (call !== undefined && isAway(error)) call.sent = true;
-        throw error;
-      }
-    });
+  /** Runs a statement under its name, so that it is not parsed and planned each time; where that fails, never again. */
+  private async prepared<T>(
+    call: Call,
+    run: (client: pg.PoolClient, named: boolean, limitMs: number) => Promise<T>,
+  ): Promise<T> {
+    const named = this.named;
+    try {
+      return await this.borrow((client) => run(client, named, this.limitMs));
+    } catch (error) {
+      if (isAway(error)) call.sent = true;
+      if (!named || !FORGOTTEN.includes(codeOf(error))) throw error;
+      // Nothing was done.
+      this.named = false;
+      return this.prepared(call, run);
+    }
+  }
+
+  private get limitMs(): number {
+    return this.options.statementTimeoutMs + MARGIN_MS;
   }
 
   /** Lends a client for a piece of work; one on which it fails is closed, which rolls back what it had begun. */

@@ -1,7 +1,6 @@
 import type { BackendOptions, WriteAnswer, WriteBatch } from "../port.js";
 import { checkDistinctRefs, sizeOf } from "../rows/batch.js";
 import {
-  type AppendedRow,
   appendStatement,
   decodeAppends,
   encodeAppend,
@@ -12,6 +11,7 @@ import {
 } from "./append-call.js";
 import type { Connection } from "./connection.js";
 import { codeOf, isAway } from "./errors.js";
+import type { Prepared } from "./prepared-call.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
 import { type AnswerRow, decodeAnswers, encodeBatches, writeStatement } from "./write-call.js";
 
@@ -67,15 +67,20 @@ export class GroupWriter {
   private armed = false;
   private whenIdle: (() => void)[] = [];
   private readonly statements: Readonly<
-    Record<"write_batches" | "append_commit" | "append_commits", string>
+    Record<"write_batches" | "append_commit" | "append_commits", Prepared>
   >;
 
   constructor(private readonly context: WriteContext) {
-    const { schema } = context;
+    const { schema, options } = context;
+    // Named by what they are: a session may know statements of other schemas and versions.
+    const prepared = (text: string) => ({
+      text,
+      name: `agstate_${options.digest(text).slice(0, 32)}`,
+    });
     this.statements = {
-      write_batches: writeStatement(schema),
-      append_commit: appendStatement(schema, "append_commit"),
-      append_commits: appendStatement(schema, "append_commits"),
+      write_batches: prepared(writeStatement(schema)),
+      append_commit: prepared(appendStatement(schema, "append_commit")),
+      append_commits: prepared(appendStatement(schema, "append_commits")),
     };
   }
 
@@ -197,14 +202,14 @@ export class GroupWriter {
       ? encodeAppend(only, keys, ...this.clock())
       : encodeAppends(ordered, keys, ...this.clock());
     const statement = this.statements[alone ? "append_commit" : "append_commits"];
-    let rows: AppendedRow[];
+    let landed: string | null;
     try {
-      rows = await connection.write<AppendedRow & Row>(statement, values);
+      landed = await connection.call(statement, values);
     } catch (error) {
       if (codeOf((error as Error).cause) !== COMMIT_IS_THERE) throw error;
       return this.send(batches);
     }
-    const answers = decodeAppends(ordered, rows);
+    const answers = decodeAppends(ordered, landed);
     const left = batches.filter((batch) => !answers.has(batch));
     const told = left.length === 0 ? [] : await this.send(left);
     return batches.map((batch) => answers.get(batch) ?? (told.shift() as WriteAnswer));

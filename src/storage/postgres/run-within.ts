@@ -23,40 +23,53 @@ const inside = (client: ClientBase) => client as unknown as ClientInside;
 export interface Statement {
   readonly text: string;
   readonly values?: readonly unknown[] | undefined;
+  /** Under which the session knows it once it has parsed it. */
+  readonly name?: string | undefined;
 }
 
 /**
- * Runs a statement that has to answer within a time: after that the server is asked to cancel it.
+ * Runs a statement that has to answer within a time, as of {@link within}.
  *
- * Not node-pg's `query_timeout`, which only stops to wait: the statement goes on, with its locks,
+ * Not by node-pg's `query_timeout`, which only stops to wait: the statement goes on, with its locks,
  * and the client that is still busy with it may be given to the next caller.
- *
- * @throws UnansweredError where no answer came even then; the client is of no use any more
  */
 export async function runWithin<Row extends QueryResultRow>(
   client: ClientBase,
-  { text, values }: Statement,
+  { text, values, name }: Statement,
   limitMs: number,
 ): Promise<Row[]> {
-  const answer = client.query<Row>(values === undefined ? { text } : { text, values: [...values] });
-  // It may fail when nobody waits for it any more.
-  answer.catch(() => undefined);
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
+  const answer: Promise<QueryResult<Row> | QueryResult<Row>[]> = client.query<Row>(
+    values === undefined ? { text } : { text, values: [...values], ...(name && { name }) },
+  );
+  const result = await within(client, answer, limitMs);
+  return Array.isArray(result) ? [] : result.rows;
+}
+
+/**
+ * Waits for the answer of what was sent by a client: after a time the server is asked to cancel it.
+ *
+ * @throws UnansweredError where no answer came even then; the client is of no use any more
+ */
+export function within<T>(client: ClientBase, answer: Promise<T>, limitMs: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let timer = setTimeout(() => {
       cancel(client);
       timer = setTimeout(
         () => reject(new UnansweredError(limitMs + CANCEL_GRACE_MS)),
         CANCEL_GRACE_MS,
       );
     }, limitMs);
+    answer.then(
+      (value) => {
+        clearTimeout(timer);
+        resolve(value);
+      },
+      (error) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
   });
-  try {
-    const result: QueryResult<Row> | QueryResult<Row>[] = await Promise.race([answer, late]);
-    return Array.isArray(result) ? [] : result.rows;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /**
