@@ -38,8 +38,8 @@ export async function startProxy(host: string, port: number): Promise<TcpProxy> 
     }
     client.on("data", (data) => {
       if (frozen.has(client)) return;
-      // Messages of the extended protocol that carry a statement begin with P, for Parse.
-      if (losing && data[0] === 0x50) {
+      // Messages that run a statement begin with P, for Parse, or, where it is known already, B, for Bind.
+      if (losing && (data[0] === 0x50 || data[0] === 0x42)) {
         losing = false;
         armed = true;
       }
