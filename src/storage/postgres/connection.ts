@@ -58,8 +58,8 @@ interface Call {
 /**
  * A pool of connections that tries again what fails for passing reasons.
  *
- * No session holds any state: every call is one statement of its own, so that a
- * pooler may give each to another server connection. Limits are sent as the session begins; a
+ * No session holds any state that a call needs: every call is one statement of its own, so that a
+ * pooler may give each to another server connection. That a session knows a statement only spares it work. Limits are sent as the session begins; a
  * pooler that does not take them is asked without, and then only the client watches the time.
  * A client on which anything failed is never used again.
  */
