@@ -53,6 +53,10 @@ BEGIN
           ) AS p
       ) AS j
       WHERE j.head = j.old AND (j.expect_seq IS NULL OR j.expect_seq = j.seq)
+        -- A completed workflow's branches stay where they are: write_batches tells. Completing moves them all,
+        -- so that who waits for it here finds another seq.
+        AND NOT EXISTS (SELECT FROM :"schema".workflows AS w
+          WHERE w.workflow_id = j.w AND w.completed_at IS NOT NULL)
         AND t.workflow_id = j.w AND t.name = j.ref AND t.id = j.old AND t.seq = j.seq
       RETURNING j.n, j.w, j.ref, t.id, t.seq, t.max_step, t.incarnation, t.log_hash, j.old,
         j.log_hash AS previous, j.moved_at, j.actor, j.reason, j.trace, j.generation, j.committed_at,

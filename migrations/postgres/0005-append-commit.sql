@@ -23,6 +23,8 @@ BEGIN
     FROM :"schema".refs AS p
     WHERE p.workflow_id = p_workflow AND p.name = m_ref AND p.id = m_expect_id
       AND (m_expect_seq IS NULL OR p.seq = m_expect_seq)
+      AND NOT EXISTS (SELECT FROM :"schema".workflows AS w
+        WHERE w.workflow_id = p_workflow AND w.completed_at IS NOT NULL)
       AND t.workflow_id = p_workflow AND t.name = m_ref AND t.id = m_expect_id AND t.seq = p.seq
     RETURNING t.seq, t.max_step, t.incarnation, t.log_hash, p.log_hash AS previous INTO r;
   IF NOT FOUND THEN RETURN NULL; END IF;
