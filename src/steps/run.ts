@@ -65,14 +65,20 @@ export interface RunShared {
 
 /** The steps that a run has on record, each to be matched once. */
 export class RecordedRun {
-  private readonly untaken = new Set<RecordedStep>();
+  /** Those not matched yet by their scope, by number, rising: a replay takes from the front. */
+  private readonly untaken = new Map<string, RecordedStep[]>();
 
   /** @param version that of the code which goes on, where it is not the one that began the run */
   constructor(
     private readonly steps: readonly RecordedStep[],
     private readonly version?: VersionDrift,
   ) {
-    for (const step of steps) this.untaken.add(step);
+    for (const step of steps) {
+      const key = keyOf(step.record.place?.scope);
+      const inScope = this.untaken.get(key);
+      if (inScope === undefined) this.untaken.set(key, [step]);
+      else inScope.push(step);
+    }
   }
 
   /** The error of code that is not what is on record; it names both versions where they differ. */
@@ -95,15 +101,16 @@ export class RecordedRun {
    * @throws AgstateError `STEP_MISMATCH` when another step was recorded in its place
    */
   take(scope: readonly string[], index: number, name: string): RecordedStep | undefined {
-    const inScope = this.steps.filter(
-      (step) => this.untaken.has(step) && sameScope(step.record.place?.scope, scope),
-    );
-    const atPlace = inScope.find((step) => step.record.place?.index === index);
+    const inScope = this.untaken.get(keyOf(scope)) ?? [];
+    const place = inScope.findIndex((step) => step.record.place?.index === index);
+    const atPlace = inScope[place];
     const found =
-      atPlace?.record.name === name ? atPlace : inScope.find((step) => step.record.name === name);
-    if (found !== undefined) this.untaken.delete(found);
-    else if (atPlace !== undefined) throw this.renamed(atPlace, name, scope);
-    return found;
+      atPlace?.record.name === name
+        ? place
+        : inScope.findIndex((step) => step.record.name === name);
+    if (found >= 0) return inScope.splice(found, 1)[0];
+    if (atPlace !== undefined) throw this.renamed(atPlace, name, scope);
+    return undefined;
   }
 
   /**
@@ -120,7 +127,7 @@ export class RecordedRun {
   }
 
   left(): RecordedStep[] {
-    return [...this.untaken];
+    return [...this.untaken.values()].flat().sort((a, b) => a.number - b.number);
   }
 
   private renamed(recorded: RecordedStep, name: string, scope: readonly string[]): AgstateError {
@@ -131,6 +138,10 @@ export class RecordedRun {
       { step: number, recorded: record.name, asked: name, scope: [...scope] },
     );
   }
+}
+
+function keyOf(scope: readonly string[] = []): string {
+  return JSON.stringify(scope);
 }
 
 function sameScope(a: readonly string[] = [], b: readonly string[]): boolean {
