@@ -11,7 +11,7 @@ import { Report } from "./lib/report.mjs";
 import { runs } from "./lines/steps-runs.mjs";
 
 const { values } = parseArgs({
-  options: { quick: { type: "boolean", default: false }, pool: { type: "string", default: "10" } },
+  options: { quick: { type: "boolean", default: false }, pool: { type: "string", default: "20" } },
 });
 const { quick } = values;
 const pool = Number(values.pool);
