@@ -8,9 +8,9 @@ const POSTGRES = "test/**/*.postgres.test.ts";
 
 /** Tests that run on every backend. */
 const EVERYWHERE = [
-  "test/unit/{branch,complete,gc,governance,granularity,isolation,lease,merging,operations,resume-point,reviews,revisions,speculate,steps,store,step-log,stored-merges,watch,workflow}.test.ts",
+  "test/unit/{branch,complete,gc,governance,granularity,holds,isolation,lease,merging,operations,resume-point,reviews,revisions,speculate,steps,store,step-log,stored-merges,watch,workflow}.test.ts",
   "test/property/{merge-crossing,merge-histories,store-model}.test.ts",
-  "test/e2e/cases-{merge,refs,steps,text,values}.test.ts",
+  "test/e2e/cases-{governance,merge,refs,steps,text,values}.test.ts",
   "test/e2e/merge-real-data.test.ts",
   "test/fault/gc-beside-writers.test.ts",
   "test/oracle/merge-export.test.ts",

@@ -46,6 +46,7 @@ export { type Diagnosis, diagnoseStore } from "./store/diagnose.js";
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
 export type { GcOptions, GcReport } from "./store/gc/collect.js";
 export type { Granularity } from "./store/granularity.js";
+export type { HoldInfo, HoldOptions, ReleaseOptions } from "./store/holds.js";
 export type { AcquireOptions, LeaseInfo } from "./store/lease/acquire.js";
 export type { Lease } from "./store/lease/lease.js";
 export type { StoredMerge } from "./store/merge/merging.js";

@@ -1,6 +1,7 @@
 import { Command, Option } from "commander";
 import { VERSION } from "../core/version.js";
 import { command, count, type MakeAction, type Run } from "./command.js";
+import { addHoldCommands } from "./hold-commands.js";
 import { addMergeCommands } from "./merge-commands.js";
 import { addReviewCommands } from "./review-commands.js";
 import { addRulesCommands } from "./rules-commands.js";
@@ -138,6 +139,8 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   command(program, "tag [name] [revision]", "list tags, or tag a commit")
     .option("-d, --delete", "delete the tag")
     .action(action(() => import("./commands/tag.js")));
+
+  addHoldCommands(program, action);
 
   command(program, "reset <branch> <revision>", "point a branch to another commit")
     .option("--expected <revision>", "only if the branch is there")

@@ -7,6 +7,9 @@ export const CANONICAL_REF = "refs/heads/canonical";
 /** Where a workflow's declarations are kept. */
 export const GENESIS_REF = "refs/audit/workflow";
 
+/** Where holds are: they keep what they reach, and nothing but placing and releasing moves them. */
+export const HOLDS = "refs/holds/";
+
 const AGENTS = "refs/heads/agents/";
 const TAGS = "refs/tags/";
 
@@ -89,6 +92,16 @@ export function parseAgentRef(ref: string): { agent: string; branch: string } | 
  */
 export function branchRef(name: string): string {
   if (name === "canonical" || name === CANONICAL_REF) return CANONICAL_REF;
+  if (/^refs\/(?!heads\/)[^/]+\//.test(name)) {
+    const remedy = name.startsWith(HOLDS)
+      ? "a hold is released, by agstate hold release"
+      : "branches are canonical and those below refs/heads/agents/";
+    throw new AgstateError(
+      "INVALID_NAME",
+      `${quoteForMessage(name)} is the name of a ref that is no branch; ${remedy}`,
+      { field: "branch", name },
+    );
+  }
   const rest = name.replace(/^refs\/heads\//, "").replace(/^agents\//, "");
   const slash = rest.indexOf("/");
   if (slash < 0) {

@@ -24,6 +24,7 @@ import type { CompleteOptions } from "./complete.js";
 import type { FsckReport } from "./fsck.js";
 import type { GcOptions, GcReport } from "./gc/collect.js";
 import { type Gathering, type Granularity, gatheringOf } from "./granularity.js";
+import type { HoldInfo, HoldOptions, ReleaseOptions } from "./holds.js";
 import type { StoredMerge } from "./merge/merging.js";
 import type {
   MergeOptions,
@@ -558,6 +559,33 @@ export class Workflow {
         ? ((await this.repository.storage.readWorkflow(this.id)) ?? this.record)
         : { ...this.record, completedAt };
     return this.info;
+  }
+
+  /**
+   * Holds a commit: it and all that it reaches stay, whatever becomes of branches, until the hold is released. Holds on
+   * one commit are independent of each other; who placed and released one, and why, is in the log of `refs/holds/<name>`.
+   *
+   * @throws AgstateError `REVISION_NOT_FOUND`, `REF_EXISTS`, `INVALID_NAME`, `INVALID_VALUE` without a reason
+   */
+  async hold(revision: string, options: HoldOptions): Promise<HoldInfo> {
+    const { placeHold } = await import("./holds.js");
+    return placeHold(this.repository, revision, options);
+  }
+
+  /** Holds that are not released, sorted by name. */
+  async holds(): Promise<HoldInfo[]> {
+    const { listHolds } = await import("./holds.js");
+    return listHolds(this.repository);
+  }
+
+  /**
+   * Releases a hold, and tells what it was. What nothing else reaches then stays for the grace period of `gc`.
+   *
+   * @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `INVALID_NAME`, `INVALID_VALUE` without a reason
+   */
+  async releaseHold(name: string, options: ReleaseOptions): Promise<HoldInfo> {
+    const { releaseHold } = await import("./holds.js");
+    return releaseHold(this.repository, name, options);
   }
 
   /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */

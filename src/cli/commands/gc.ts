@@ -54,7 +54,13 @@ function duration(text: string): number {
   );
 }
 
-function describe({ commits, trees, blobs, bytes, dryRun }: GcReport): string {
+function describe(report: GcReport): string {
+  const { commitsHeld } = report;
+  const held = commitsHeld > 0 ? `; holds alone keep ${plural(commitsHeld, "commit")}` : "";
+  return removedWords(report) + held;
+}
+
+function removedWords({ commits, trees, blobs, bytes, dryRun }: GcReport): string {
   if (commits + trees + blobs === 0) return "nothing to remove";
   const counts = [
     commits > 0 ? plural(commits, "commit") : "",

@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
+import { HOLDS } from "../../refs/names.js";
 import type { ObjectType, Storage } from "../../storage/port.js";
 import type { Repository } from "../repository.js";
 import { Marker } from "./marker.js";
@@ -30,6 +31,8 @@ export interface GcReport {
   readonly bytes: number;
   /** Commits that stay. */
   readonly commitsKept: number;
+  /** Those of them that would go if there were no holds. */
+  readonly commitsHeld: number;
   /** What was to be removed and came into use meanwhile. */
   readonly spared: number;
 }
@@ -89,6 +92,7 @@ class Collection {
   private readonly by = randomInt(1, 2 ** 48 - 1);
   private removed = { commit: 0, tree: 0, blob: 0, bytes: 0 };
   private spared = 0;
+  private held = 0;
 
   constructor(
     repository: Repository,
@@ -117,7 +121,6 @@ class Collection {
   async run(): Promise<GcReport> {
     this.marker = new Marker(this.storage, this.workflow, this.options.signal);
     if (this.options.dryRun === true) this.removed = { commit: 0, tree: 0, blob: 0, bytes: 0 };
-    await this.markRoots();
     await this.commits();
     await this.objects("tree");
     await this.objects("blob");
@@ -131,19 +134,31 @@ class Collection {
       blobs: blob,
       bytes,
       commitsKept: this.marker.commits,
+      commitsHeld: this.held,
       spared: this.spared,
     };
   }
 
   /** Marks all that refs, and the logs of the grace period, reach now. */
   private async markRoots(spared: readonly ObjectId[] = []): Promise<void> {
+    const { heads, holds, left } = await this.roots();
+    await this.marker.mark([...heads, ...holds], [...left, ...spared]);
+  }
+
+  private async roots() {
     const refs = await this.storage.readRefs(this.workflow, { prefix: "refs/" });
     const left = await this.storage.readAbandoned(this.workflow, this.since);
-    const heads = refs.map((ref) => ref.id).filter((id) => id !== null);
-    await this.marker.mark(heads, [...left, ...spared]);
+    const heads: ObjectId[] = [];
+    const holds: ObjectId[] = [];
+    for (const { name, id } of refs) {
+      if (id !== null) (name.startsWith(HOLDS) ? holds : heads).push(id);
+    }
+    return { heads, holds, left };
   }
 
   private async commits(): Promise<void> {
+    const { heads, holds, left } = await this.roots();
+    await this.marker.mark(heads, left);
     let candidates: Candidate[] = [];
     const young: ObjectId[] = [];
     for await (const { id, seenAt, generation, bytes } of this.scan("commit", EVER)) {
@@ -153,6 +168,11 @@ class Collection {
     }
     // What a commit of the grace period reaches stays with it.
     await this.marker.mark([], young);
+    candidates = this.unmarked(candidates);
+    // Holds come last, so that it is seen what nothing else keeps; their own commits do not count.
+    const placed = new Set(holds);
+    await this.marker.mark(holds);
+    this.held = candidates.filter(({ id }) => this.marker.has(id) && !placed.has(id)).length;
     candidates.sort((a, b) => b.generation - a.generation || (a.id < b.id ? -1 : 1));
     candidates = await this.condemn(candidates, () => this.markRoots());
     if (!this.count("commit", candidates)) return;
