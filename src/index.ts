@@ -43,6 +43,7 @@ export type { BlameLine, BlameOptions } from "./store/blame.js";
 export type { Branch } from "./store/branch.js";
 export type { CompleteOptions } from "./store/complete.js";
 export { type Diagnosis, diagnoseStore } from "./store/diagnose.js";
+export type { DiscardOptions, LeftBehind } from "./store/discard.js";
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
 export type { GcOptions, GcReport } from "./store/gc/collect.js";
 export type { Granularity } from "./store/granularity.js";
@@ -72,6 +73,7 @@ export type {
   ReviewFilter,
   ReviewInfo,
 } from "./store/reviews/review.js";
+export type { SideEffect } from "./store/side-effects.js";
 export type {
   Candidate,
   Discarded,
@@ -97,7 +99,16 @@ export type {
   WriteOptions,
 } from "./store/types.js";
 export type { Move, Moves, Positions, WatchOptions } from "./store/watch.js";
-export type { BranchOptions, OpenOptions, RefChangeOptions, Workflow } from "./store/workflow.js";
+export type {
+  BranchOptions,
+  DeleteBranchOptions,
+  DeletedBranch,
+  OpenOptions,
+  RefChangeOptions,
+  ResetBranch,
+  ResetOptions,
+  Workflow,
+} from "./store/workflow.js";
 export {
   type MigrateStoreOptions,
   type MigrationReport,

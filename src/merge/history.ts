@@ -152,13 +152,13 @@ export class HistoryReader {
     return { ahead, behind };
   }
 
-  /** The commits that `tip` reaches and `other` does not, as `git rev-list other..tip`, by falling generation. */
-  async notReached(tip: ObjectId, other: ObjectId): Promise<ObjectId[]> {
+  /** The commits that `tip` reaches and none of `others` does, as `git rev-list tip --not others...`, by falling generation. */
+  async notReached(tip: ObjectId, others: readonly ObjectId[]): Promise<ObjectId[]> {
     const reader = this.#reader();
-    const [left, right] = await reader.read([tip, other]);
+    const [left, ...rights] = await reader.read([tip, ...others]);
     const walk = new DescendingWalk(reader);
     walk.add(left!, LEFT);
-    walk.add(right!, RIGHT);
+    for (const right of rights) walk.add(right, RIGHT);
     const ids: ObjectId[] = [];
     while (walk.waiting(LEFT) > 0) {
       const node = walk.pop()!;

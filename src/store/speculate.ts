@@ -1,8 +1,8 @@
 import { AgstateError } from "../core/errors.js";
 import { checkRefComponent } from "../refs/names.js";
 import type { Branch } from "./branch.js";
+import type { LeftBehind } from "./discard.js";
 import type { MergeOptions, MergeResult } from "./merge/types.js";
-import type { Commit } from "./types.js";
 
 /** What speculation needs of a workflow. */
 interface SpeculationHost {
@@ -14,11 +14,10 @@ interface SpeculationHost {
     readonly create: "always";
   }): Promise<Branch>;
   merge(branches: readonly string[], options: MergeOptions): Promise<MergeResult>;
-  sideEffects(branch: string, since: string): Promise<Commit[]>;
   deleteBranch(
     name: string,
-    options: { readonly actor: string; readonly reason: string },
-  ): Promise<{ id: string }>;
+    options: { readonly actor: string; readonly reason: string; readonly since: string },
+  ): Promise<{ readonly id: string } & LeftBehind>;
 }
 
 /** A way to go on from a state: it works on a branch of its own, and may answer anything. */
@@ -52,8 +51,8 @@ export interface SpeculateOptions<Answer> {
   readonly signal?: AbortSignal;
 }
 
-/** A branch that lost; its history stays reachable through its reflog. */
-export interface Discarded {
+/** A branch that lost, with the side effects since it began; its history stays reachable through its reflog. */
+export interface Discarded extends LeftBehind {
   readonly name: string;
   /** Short name of the branch that is gone. */
   readonly branch: string;
@@ -61,8 +60,6 @@ export interface Discarded {
   readonly head: string;
   /** Why, when the strategy failed. */
   readonly error?: unknown;
-  /** Steps that wrote or executed something outside, which discarding does not take back. */
-  readonly sideEffects: readonly Commit[];
 }
 
 export interface SpeculateResult<Answer> {
@@ -151,9 +148,9 @@ async function discard<Answer>(
   winner: string | null,
 ): Promise<Discarded> {
   const { name, branch } = candidate;
-  const sideEffects = await workflow.sideEffects(branch.ref, start);
-  const { id: head } = await workflow.deleteBranch(branch.ref, {
+  const { id: head, sideEffects } = await workflow.deleteBranch(branch.ref, {
     actor: branch.author,
+    since: start,
     reason: winner === null ? "speculation: nothing won" : `speculation: ${winner} won`,
   });
   return {

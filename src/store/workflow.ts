@@ -17,10 +17,11 @@ import {
 import { parseRefPattern } from "../refs/pattern.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { RunContext } from "../steps/run.js";
-import type { Expectation, Head, Usage, WorkflowRecord } from "../storage/port.js";
+import type { Head, Usage, WorkflowRecord } from "../storage/port.js";
 import type { BlameLine, BlameOptions } from "./blame.js";
 import { Branch, logFrom, readReflog, readState } from "./branch.js";
 import type { CompleteOptions } from "./complete.js";
+import type { DiscardOptions, LeftBehind } from "./discard.js";
 import type { FsckReport } from "./fsck.js";
 import type { GcOptions, GcReport } from "./gc/collect.js";
 import { type Gathering, type Granularity, gatheringOf } from "./granularity.js";
@@ -36,6 +37,7 @@ import type {
 } from "./merge/types.js";
 import { Repository, type StoreContext } from "./repository.js";
 import type { Review, ReviewFilter } from "./reviews/review.js";
+import type { SideEffect } from "./side-effects.js";
 import type { SpeculateOptions, SpeculateResult } from "./speculate.js";
 import type { RunOptions } from "./steps/run.js";
 import type { Commit, LogOptions, Ref, ReflogLine, State, WorkflowInfo } from "./types.js";
@@ -70,6 +72,22 @@ export interface RefChangeOptions {
   /** The commit that the ref must be at. */
   readonly expected?: string;
 }
+
+export interface ResetOptions extends RefChangeOptions, DiscardOptions {}
+
+export interface DeleteBranchOptions extends RefChangeOptions, DiscardOptions {
+  /** Counts the steps that this revision has not; default those that no other branch has. */
+  readonly since?: string;
+}
+
+/** A branch that is gone. */
+export interface DeletedBranch extends LeftBehind {
+  /** The commit that it was at. */
+  readonly id: string;
+}
+
+/** Where a branch is after it was reset. */
+export interface ResetBranch extends Ref, LeftBehind {}
 
 /** What a handle is opened with, checked. */
 interface Opened {
@@ -324,11 +342,13 @@ export class Workflow {
   }
 
   /**
-   * Deletes an agent's branch. Its history stays reachable through its log.
+   * Deletes an agent's branch, and tells the steps with side effects that no other branch has. Its history stays
+   * reachable through its log.
    *
-   * @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `INVALID_NAME`, `INVALID_ARGUMENT` for canonical
+   * @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `INVALID_NAME`, `INVALID_ARGUMENT` for canonical;
+   *   `SIDE_EFFECTS_LEFT` with `sideEffects: "refuse"`
    */
-  async deleteBranch(name: string, options: RefChangeOptions = {}): Promise<{ id: string }> {
+  async deleteBranch(name: string, options: DeleteBranchOptions = {}): Promise<DeletedBranch> {
     const ref = branchRef(name);
     if (ref === CANONICAL_REF) {
       throw new AgstateError(
@@ -336,7 +356,11 @@ export class Workflow {
         "canonical is the agreed state; it cannot be deleted",
       );
     }
-    return this.deleteRef(ref, options, "branch: deleted");
+    const head = await this.headToLeave(ref, options);
+    const { leftByDeletion } = await import("./discard.js");
+    const sideEffects = await leftByDeletion(this.repository, { ref, head }, options);
+    await this.deleteRef(ref, head, note(options, "branch: deleted"));
+    return { id: head, sideEffects };
   }
 
   /**
@@ -360,25 +384,23 @@ export class Workflow {
 
   /** @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `INVALID_NAME` */
   async deleteTag(name: string, options: RefChangeOptions = {}): Promise<{ id: string }> {
-    return this.deleteRef(tagRef(name), options, "tag: deleted");
+    const ref = tagRef(name);
+    const id = await this.headToLeave(ref, options);
+    await this.deleteRef(ref, id, note(options, "tag: deleted"));
+    return { id };
   }
 
-  private async deleteRef(
-    ref: string,
-    options: RefChangeOptions,
-    reason: string,
-  ): Promise<{ id: string }> {
+  /** The commit that a ref must be at when it is deleted: the one that is expected, else that where it is now. */
+  private async headToLeave(ref: string, { expected }: RefChangeOptions): Promise<ObjectId> {
     const row = await this.repository.refs.row(ref);
     if (row === undefined || row.id === null) throw refNotFound(ref);
-    const expected =
-      options.expected === undefined
-        ? row.id
-        : (await this.repository.revisions.resolve(options.expected)).id;
-    const expect: Expectation = { kind: "id", id: expected };
-    const update: RefUpdate = { ref, expect, target: null, note: note(options, reason) };
+    return expected === undefined ? row.id : (await this.repository.revisions.resolve(expected)).id;
+  }
+
+  private async deleteRef(ref: string, id: ObjectId, why: RefUpdate["note"]): Promise<void> {
+    const update: RefUpdate = { ref, expect: { kind: "id", id }, target: null, note: why };
     const [answer] = await this.repository.refs.apply({ updates: [update] });
     movedRow(update, answer);
-    return { id: expected };
   }
 
   /**
@@ -475,23 +497,31 @@ export class Workflow {
   }
 
   /**
-   * Points a branch to another commit. What it leaves stays reachable through its reflog.
+   * Points a branch to another commit, and tells the steps with side effects that this one has not. What it leaves stays
+   * reachable through its reflog.
    *
-   * @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `REVISION_NOT_FOUND`
+   * @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `REVISION_NOT_FOUND`; `SIDE_EFFECTS_LEFT` with
+   *   `sideEffects: "refuse"`
    */
-  async reset(branch: string, revision: string, options: RefChangeOptions = {}): Promise<Ref> {
+  async reset(branch: string, revision: string, options: ResetOptions = {}): Promise<ResetBranch> {
     const ref = branchRef(branch);
     const row = await this.repository.refs.row(ref);
     if (row === undefined || row.id === null) throw refNotFound(ref);
     const target = (await this.repository.revisions.resolve(revision)).id;
-    const expect: Expectation =
+    const expect =
       options.expected === undefined
-        ? { kind: "id", id: row.id, seq: row.seq }
-        : { kind: "id", id: (await this.repository.revisions.resolve(options.expected)).id };
+        ? ({ kind: "id", id: row.id, seq: row.seq } as const)
+        : ({
+            kind: "id",
+            id: (await this.repository.revisions.resolve(options.expected)).id,
+          } as const);
+    const { leftByReset } = await import("./discard.js");
+    const move = { ref, head: expect.id, target };
+    const sideEffects = await leftByReset(this.repository, move, options);
     const reason = `reset: moving to ${quoteForMessage(revision)}`;
     const update: RefUpdate = { ref, expect, target, note: note(options, reason) };
     const [answer] = await this.repository.refs.apply({ updates: [update] });
-    return toRef(movedRow(update, answer));
+    return { ...toRef(movedRow(update, answer)), sideEffects };
   }
 
   /**
@@ -503,15 +533,15 @@ export class Workflow {
     return speculate(this, this.repository.context.randomHex, options);
   }
 
-  /** Commits of a branch, not reached from `since`, whose steps wrote or executed something outside. */
-  async sideEffects(branch: string, since: string): Promise<Commit[]> {
-    const { revisions, history, commits } = this.repository;
-    const tip = (await revisions.resolve(branch)).id;
-    const ids = await history.notReached(tip, (await revisions.resolve(since)).id);
-    const found = await commits.readAll(ids);
-    return found
-      .filter(({ step }) => step?.action === "write" || step?.action === "execute")
-      .map(toCommit);
+  /**
+   * Steps of a branch, not reached from `since`, that wrote or executed something outside, or may have: by number, each once.
+   *
+   * @throws AgstateError `REVISION_NOT_FOUND`
+   */
+  async sideEffects(branch: string, since: string): Promise<SideEffect[]> {
+    const [tip, base] = await this.repository.revisions.resolveAll([branch, since]);
+    const { sideEffectsBetween } = await import("./side-effects.js");
+    return sideEffectsBetween(this.repository, tip!.id, [base!.id]);
   }
 
   /**

@@ -155,7 +155,10 @@ describe.each(BACKENDS)("updates that expect something else, on %s (REF-01, REF-
       agstateError("INVALID_ARGUMENT"),
     );
     expect(await snapshot(workflow)).toEqual(before);
-    expect(await workflow.deleteBranch("a/x", { expected: "a/x" })).toEqual({ id });
+    expect(await workflow.deleteBranch("a/x", { expected: "a/x" })).toEqual({
+      id,
+      sideEffects: [],
+    });
     expect(await workflow.deleteTag("t", { expected: id })).toEqual({ id });
   });
 

@@ -49,7 +49,16 @@ describe.each(BACKENDS)("workflow.speculate on %s", (backend) => {
     expect(result.discarded.map(({ name }) => name)).toEqual(["quick", "broken"]);
     const [quick, broken] = result.discarded;
     expect(quick?.sideEffects).toEqual([]);
-    expect(broken?.sideEffects).toMatchObject([{ id: broken?.head, step: { action: "execute" } }]);
+    expect(broken?.sideEffects).toEqual([
+      {
+        number: 1,
+        name: "send e-mail",
+        action: "execute",
+        status: "completed",
+        key: null,
+        commit: broken?.head,
+      },
+    ]);
     expect(broken?.error).toEqual(new Error("out of tokens"));
     const names = (await workflow.refs("refs/heads/agents/")).map(({ shortName }) => shortName);
     expect(names).toEqual([result.candidates[1]?.branch.name]);

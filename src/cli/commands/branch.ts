@@ -1,5 +1,5 @@
 import { AgstateError } from "../../core/errors.js";
-import { branchRef, CANONICAL_REF, parseAgentRef } from "../../refs/names.js";
+import { branchRef, parseAgentRef } from "../../refs/names.js";
 import type { Ref } from "../../store/types.js";
 import type { Workflow } from "../../store/workflow.js";
 import { EXIT } from "../exit-codes.js";
@@ -7,7 +7,7 @@ import { columns } from "../render/columns.js";
 import { shortId, subjectOf } from "../render/commit.js";
 import { escapeLine } from "../render/escape.js";
 import type { Session } from "../session.js";
-import { agreeToLeave, sideEffectsLeft } from "../side-effects.js";
+import { discardAgreed } from "../side-effects.js";
 
 interface Options {
   readonly delete?: boolean;
@@ -81,21 +81,21 @@ async function remove(
   name: string,
   options: Options,
 ): Promise<undefined | number> {
-  const ref = branchRef(name);
-  const expected =
-    options.expected ?? (ref === CANONICAL_REF ? undefined : (await workflow.branch(ref)).head.id);
-  const sideEffects =
-    expected === undefined ? [] : await sideEffectsLeft(workflow, expected, "canonical");
-  const agreed = await agreeToLeave(session, sideEffects, {
-    yes: options.yes === true,
-    what: `deleting ${escapeLine(name)}`,
-    left: "canonical does not have",
-  });
-  if (!agreed) return EXIT.negative;
-  // Only if it is where the side effects were looked for.
-  const { id } = await workflow.deleteBranch(name, expected === undefined ? {} : { expected });
   const { out } = session;
-  if (out.json) return void (await out.value({ deleted: ref, id, sideEffects }));
+  const deleted = await discardAgreed(
+    session,
+    { yes: options.yes === true, left: "no other branch has" },
+    (how) =>
+      workflow.deleteBranch(name, {
+        ...(options.expected === undefined ? {} : { expected: options.expected }),
+        ...how,
+      }),
+  );
+  if (deleted === null) return EXIT.negative;
+  const { id, sideEffects } = deleted;
+  if (out.json) {
+    return void (await out.value({ deleted: branchRef(name), id, sideEffects }));
+  }
   await out.line(
     `Deleted ${escapeLine(name)}, which was at ${out.paint.id(shortId(id))}; its reflog keeps the history.`,
   );

@@ -6,7 +6,7 @@ import { escapeLine } from "../render/escape.js";
 import { paintBranch } from "../render/merge.js";
 import { plural } from "../render/sizes.js";
 import type { Session } from "../session.js";
-import { agreeToLeave, sideEffectsLeft } from "../side-effects.js";
+import { discardAgreed } from "../side-effects.js";
 
 /** `agstate reset BRANCH REV`: points a branch to another commit, unless somebody moved it meanwhile. */
 export async function run(
@@ -21,21 +21,19 @@ export async function run(
   const branch = await workflow.branch(name);
   const old = await workflow.resolve(options.expected ?? branch.head.id);
   const commit = await workflow.commitAt(revision);
-  const sideEffects = await sideEffectsLeft(workflow, old, commit.id);
-  const agreed = await agreeToLeave(session, sideEffects, {
-    yes: options.yes === true,
-    what: `resetting ${escapeLine(branch.name)}`,
-    left: `${escapeLine(revision)} does not have`,
-  });
-  if (!agreed) return EXIT.negative;
-  const ref = await workflow.reset(name, commit.id, {
-    expected: old,
-    reason: `reset: moving to ${quoteForMessage(revision)}`,
-    ...(options.author === undefined ? {} : { actor: options.author }),
-  });
-  if (out.json) {
-    return void (await out.value({ ...ref, old, commit: commitJson(commit), sideEffects }));
-  }
+  const ref = await discardAgreed(
+    session,
+    { yes: options.yes === true, left: `${cutTo(escapeLine(revision), 24)} has not` },
+    (how) =>
+      workflow.reset(name, commit.id, {
+        expected: old,
+        reason: `reset: moving to ${quoteForMessage(revision)}`,
+        ...(options.author === undefined ? {} : { actor: options.author }),
+        ...how,
+      }),
+  );
+  if (ref === null) return EXIT.negative;
+  if (out.json) return void (await out.value({ ...ref, old, commit: commitJson(commit) }));
   const { paint } = out;
   const shown = paintBranch(paint, ref.shortName);
   const subject = cutTo(subjectOf(commit.message), 40);
