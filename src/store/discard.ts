@@ -38,13 +38,14 @@ export function leftByDeletion(
     if (since !== undefined) {
       return sideEffectsBetween(repository, head, [(await repository.revisions.resolve(since)).id]);
     }
-    const rows = await repository.refs.list(BRANCHES);
-    const idsOf = (which: (name: string) => boolean) =>
-      rows.filter(({ name }) => which(name)).map(({ id }) => id as ObjectId);
-    // Canonical cannot be deleted, and has most of what is: the others are asked only about what it has not.
-    const [canonical] = idsOf((name) => name === CANONICAL_REF);
-    const rest = idsOf((name) => name !== CANONICAL_REF && name !== ref);
-    return sideEffectsBeyond(repository, head, canonical as ObjectId, rest);
+    // Nothing else is read where there were no steps.
+    if ((await repository.commits.read(head)).nextStep === 1) return [];
+    const canonical = (await repository.refs.row(CANONICAL_REF))?.id as ObjectId;
+    // It cannot be deleted, and has most of what is: the others are read only where it has not.
+    return sideEffectsBeyond(repository, head, canonical, async () => {
+      const rows = await repository.refs.list(BRANCHES);
+      return rows.filter(({ name }) => name !== ref).map(({ id }) => id as ObjectId);
+    });
   };
   const kept = since === undefined ? "no other branch has" : `${quoteForMessage(since)} has not`;
   return left(sideEffects, look, { ref, head, what: "deleting", kept });

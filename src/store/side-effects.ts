@@ -38,17 +38,17 @@ export async function sideEffectsBetween(
 
 /**
  * As {@link sideEffectsBetween}, where one of the others is likely to reach all that there is: the rest, which may be
- * many, are walked only when it does not.
+ * many, are asked for and walked only when it does not.
  */
 export async function sideEffectsBeyond(
   repository: Repository,
   tip: ObjectId,
   likely: ObjectId,
-  rest: readonly ObjectId[],
+  rest: () => Promise<readonly ObjectId[]>,
 ): Promise<SideEffect[]> {
   const commits = await effectsBetween(repository, tip, [likely]);
-  if (commits.length === 0 || rest.length === 0) return lastOfEach(repository, commits);
-  const left = new Set(await repository.history.notReached(tip, [likely, ...rest]));
+  if (commits.length === 0) return [];
+  const left = new Set(await repository.history.notReached(tip, [likely, ...(await rest())]));
   return lastOfEach(
     repository,
     commits.filter(({ id }) => left.has(id)),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Branch, Storage, Workflow } from "../../src/index.js";
+import { type CountingStorage, counting } from "../../src/storage/decorators/counting.js";
 import { forward } from "../../src/storage/decorators/forward.js";
 import { agstateError, BACKENDS, makeStore, snapshot } from "../support/stores.js";
 
@@ -155,6 +156,43 @@ describe("discarding beside somebody who works", () => {
       await (await store.workflow("w")).reset("a/x", old);
       await branch.refresh();
     }
+  });
+
+  it("costs a branch without steps one read more, and one that was merged no reading of all branches", async () => {
+    const { store, another } = await makeStore("sqlite");
+    const workflow = await store.createWorkflow("w");
+    for (const agent of ["idle", "merged"]) {
+      const branch = await workflow.branch({ agent, branch: "x" });
+      for (let i = 0; i < 20; i++) await branch.update([{ op: "set", path: "/n", value: i }]);
+      if (agent === "merged") await branch.step({ name: "book" }, () => 1);
+    }
+    await workflow.promote("merged/x");
+    const prefixes: string[] = [];
+    let counted: CountingStorage | undefined;
+    const cold = await another({
+      wrap: (storage) => {
+        counted = counting({
+          ...forward(storage),
+          readRefs: (id, pattern) => {
+            if ("prefix" in pattern) prefixes.push(pattern.prefix);
+            return storage.readRefs(id, pattern);
+          },
+        });
+        return counted.storage;
+      },
+    });
+    const reader = await cold.workflow("w");
+    const trips = async (name: string, how: "tell" | "ignore") => {
+      counted?.reset();
+      await reader.deleteBranch(name, { sideEffects: how });
+      return counted?.counts().roundTrips;
+    };
+    expect(await trips("idle/x", "tell")).toBe(3);
+    const { head } = await workflow.branch({ agent: "idle", branch: "y", from: "idle/x@{1}" });
+    expect(head.nextStep).toBe(1);
+    expect(await trips("idle/y", "ignore")).toBe(2);
+    await reader.deleteBranch("merged/x", refuse);
+    expect(prefixes).toEqual([]);
   });
 
   it("does not keep a branch from being moved away from damage", async () => {
