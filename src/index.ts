@@ -26,18 +26,18 @@ export type {
 export type { StepAction, StepStatus } from "./objects/commit.js";
 export type { StateOperation } from "./objects/draft/operations.js";
 export type { BoundPath, FoundOut, ReviewStatus, ReviewSubject } from "./reviews/record.js";
-export {
-  type InDoubt,
-  type Probed,
-  type StepDescription,
-  StepError,
-  type StepSpec,
-  type Tool,
-  type ToolCall,
-} from "./steps/execute.js";
 export { HttpError, type IdempotentRequest, idempotentFetch } from "./steps/fetch.js";
 export type { StepFailure } from "./steps/record.js";
 export type { Drift, InputDrift, RunContext, VersionDrift } from "./steps/run.js";
+export type {
+  InDoubt,
+  Probed,
+  StepDescription,
+  StepSpec,
+  Tool,
+  ToolCall,
+} from "./steps/spec.js";
+export { StepError } from "./steps/step-error.js";
 export type { Storage, StoreDescription, Usage } from "./storage/port.js";
 export type { BlameLine, BlameOptions } from "./store/blame.js";
 export type { Branch } from "./store/branch.js";

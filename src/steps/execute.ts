@@ -1,195 +1,20 @@
-import { AgstateError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { StepCall, StepHooks } from "../core/step-hooks.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
 import type { StateOperation } from "../objects/draft/operations.js";
 import { normalize } from "../objects/normalize.js";
+import type { Begun, Journal, Landed, StepQuestion } from "./journal.js";
 import {
   failureOf,
   inKeptOrder,
   STEP_RECORD_VERSION,
-  type StepFailure,
   type StepPlace,
   type StepRecord,
 } from "./record.js";
 import { type Retrying, retrying } from "./retry.js";
 import { withoutSecrets } from "./secrets.js";
-
-/** What a tool is given when it is called. */
-export interface ToolCall {
-  /** To be sent with the side effect, so that the outside world does it once; null for reads and inference. */
-  readonly key: string | null;
-  /** The step's number; null for reads and inference, which get one when they are recorded. */
-  readonly number: number | null;
-  /** 1 at first. */
-  readonly attempt: number;
-  /** Aborts when the step's time is over or the caller gives up. */
-  readonly signal: AbortSignal;
-}
-
-/** What became of a step whose intent is on record and whose seal is not. */
-export type Probed<Output> =
-  | { readonly happened: true; readonly output: Output }
-  | { readonly happened: false }
-  /** The outside world does not say. */
-  | "unknown";
-
-/**
- * What to do with a step that was begun and not sealed when the process died: its effect may have happened.
- *
- * `retry`: call the tool again with the same key and input, for tools that honour keys. `ask`: open a
- * review, once, and `STEP_IN_DOUBT` until a person has found out. `fail`: `STEP_IN_DOUBT`, until somebody
- * seals the step. A function asks the outside world.
- */
-export type InDoubt<Output> =
-  | "retry"
-  | "ask"
-  | "fail"
-  | ((step: {
-      readonly number: number;
-      readonly key: string;
-      readonly input: JsonValue | undefined;
-      readonly attempt: number;
-    }) => Promise<Probed<Output>> | Probed<Output>);
-
-/** How a step is to be done. */
-export interface StepSpec<Output> {
-  readonly name: string;
-  /**
-   * `write` and `execute` land an intent before the tool runs, and a seal after; `inference` lands
-   * one commit after; `read` none, unless it is to be memoized. Default `execute`, the strictest.
-   */
-  readonly action?: StepAction;
-  /** What the tool is called with, for the record: any JSON value. */
-  readonly input?: unknown;
-  /** Paths of the input whose values are replaced before anything is hashed or stored. */
-  readonly secrets?: readonly string[];
-  /** Whether a `read` is recorded, and not done again on replay. */
-  readonly memoize?: boolean;
-  /**
-   * Further attempts after an error: how many, and the first pause, which doubles, in milliseconds. A
-   * side effect whose time was over is tried again only where `inDoubt` is `retry`.
-   */
-  readonly retry?: { readonly attempts: number; readonly pauseMs?: number };
-  /** How long an attempt may take, in milliseconds. */
-  readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
-  /** Default `fail`. */
-  readonly inDoubt?: InDoubt<Output>;
-  /** Edits of the state that land together with the seal. */
-  readonly update?: (output: Output) => readonly StateOperation[];
-  /** What is kept beside the output: of a model's call, its whole response and the tool calls in it. */
-  readonly describe?: (output: Output) => StepDescription;
-  /** W3C traceparent of the commits. */
-  readonly trace?: string;
-}
-
-/** Parts of a step's record that only its code can tell: any JSON values. */
-export interface StepDescription {
-  readonly toolCalls?: unknown;
-  readonly llmResponse?: unknown;
-}
-
-export type Tool<Output> = (call: ToolCall) => Promise<Output> | Output;
-
-/** What the step log writes of a step. */
-export interface JournalEntry {
-  readonly action: StepAction;
-  readonly status: StepStatus;
-  readonly record: StepRecord;
-  /** Of a step that has one. */
-  readonly number?: number | undefined;
-  /** Who says so; default the branch's author. */
-  readonly author?: string | undefined;
-  /** Whether it goes out with an idempotency key. */
-  readonly keyed: boolean;
-  /** Its key, where that does not follow from the number alone. */
-  readonly key?: string | undefined;
-  readonly operations?: readonly StateOperation[] | undefined;
-  readonly trace?: string | undefined;
-  /** An approval that must hold when it lands, and is used up by it. */
-  readonly approval?: string | undefined;
-}
-
-/** What is asked of a person about a step in doubt. */
-export interface StepQuestion {
-  readonly number: number;
-  /** With which its effect may have happened. */
-  readonly key: string;
-  readonly attempt: number;
-  readonly name: string;
-  readonly action: StepAction;
-  readonly input: JsonValue | undefined;
-  readonly place: StepPlace | undefined;
-}
-
-/** What became of an entry. */
-export interface Landed {
-  readonly number: number;
-  /** Of a seal that came too late: what somebody else who had begun the step, or a person, sealed it with. */
-  readonly sealed?: StepRecord;
-}
-
-/** Where steps are recorded: a branch. */
-export interface Journal {
-  readonly workflow: string;
-  /** Short name of the branch. */
-  readonly branch: string;
-  readonly maxBytes: number;
-  readonly now: () => number;
-  /** @param origin of a step that is gone on with: as of `continuedKey` */
-  keyOf(number: number, origin?: string): string;
-  /** @throws AgstateError `STEP_FENCED` when somebody else goes on with the branch */
-  land(entry: JournalEntry): Promise<Landed>;
-  /** What a person found out of a step in doubt; the open review's id when nobody has yet. */
-  ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { readonly review: string }>;
-}
-
-/** A step that was begun before, to go on with. */
-export interface Begun {
-  readonly number: number;
-  readonly attempt: number;
-  /** With which its effect may have happened. */
-  readonly key: string;
-}
-
-/**
- * How a step failed: its error by name and message, the same live and on replay.
- *
- * So is its stack, which names the step alone: code may put it into what comes next. Where the tool threw is told by the `cause`,
- * which only the process has that called the tool.
- */
-export class StepError extends Error {
-  override readonly name: string;
-  readonly code: string | undefined;
-
-  constructor(
-    /** The step's name. */
-    readonly step: string,
-    failure: StepFailure,
-    options: { cause?: unknown } = {},
-  ) {
-    super(failure.message, options);
-    this.name = failure.name;
-    this.code = failure.code;
-    this.stack = `${failure.name}: ${failure.message}\n    at step ${step}`;
-  }
-}
-
-/** A step as the hooks class its tool. */
-export function classified<Output>(
-  hooks: readonly StepHooks[],
-  spec: StepSpec<Output>,
-): StepSpec<Output> {
-  let classed = spec;
-  for (const { classify } of hooks) {
-    const said = classify?.(spec.name, spec.action);
-    if (said === undefined) continue;
-    const memoize = classed.memoize === true || said.recorded === true;
-    classed = { ...classed, action: said.action, memoize };
-  }
-  return classed;
-}
+import type { StepSpec, Tool, ToolCall } from "./spec.js";
+import { inDoubt, StepError } from "./step-error.js";
 
 /** Does a step: records its intent where it has a side effect, calls the tool, and seals it. */
 export class StepExecution<Output> {
@@ -469,55 +294,4 @@ class ToolFailure extends Error {
   ) {
     super("the tool failed", { cause });
   }
-}
-
-function inDoubt(
-  journal: Journal,
-  name: string,
-  { number, key }: Pick<Begun, "number" | "key">,
-  { cause, review }: { cause?: unknown; review?: string } = {},
-): AgstateError {
-  const remedy =
-    review === undefined
-      ? "find out, and seal it with branch.sealStep, or give the step an inDoubt policy"
-      : `find out, and say so in review ${review} (agstate review approve)`;
-  return new AgstateError(
-    "STEP_IN_DOUBT",
-    `step ${number} (${name}) of ${journal.branch} was begun and not sealed: whether its effect happened is not known; ${remedy}`,
-    {
-      branch: journal.branch,
-      step: number,
-      name,
-      key,
-      ...(review === undefined ? {} : { review }),
-    },
-    cause === undefined ? {} : { cause },
-  );
-}
-
-/**
- * Goes on with a step that was begun and not sealed.
- *
- * @throws AgstateError `STEP_IN_DOUBT`
- */
-export async function resumeStep<Output>(
-  execution: StepExecution<Output>,
-  journal: Journal,
-  spec: StepSpec<Output>,
-  tool: Tool<Output>,
-  begun: Begun,
-): Promise<Output> {
-  const policy = spec.inDoubt ?? "fail";
-  // What ended a run has used up all its attempts, and has as many again when it is tried again.
-  const made = 1 + ((begun.attempt - 1) % (1 + (spec.retry?.attempts ?? 0)));
-  if (policy === "retry") return execution.run(tool, begun, made);
-  if (policy === "fail") throw inDoubt(journal, spec.name, begun);
-  const probed =
-    policy === "ask"
-      ? await journal.ask(execution.question(begun))
-      : await policy({ ...begun, input: execution.input });
-  if (probed === "unknown") throw inDoubt(journal, spec.name, begun);
-  if ("review" in probed) throw inDoubt(journal, spec.name, begun, probed);
-  if (!probed.happened) return execution.run(tool, begun, made);
-  return execution.seal(probed.output as Output, begun.number, begun.attempt);
 }

@@ -1,6 +1,6 @@
 import { AgstateError } from "../core/errors.js";
 import { quoteForMessage } from "../core/names.js";
-import type { ToolCall } from "./execute.js";
+import type { ToolCall } from "./spec.js";
 
 const HEADER = "Idempotency-Key";
 

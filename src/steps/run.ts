@@ -6,16 +6,12 @@ import type { StepHooks } from "../core/step-hooks.js";
 import { canonicalText } from "../objects/canonical.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
 import type { StateOperation } from "../objects/draft/operations.js";
-import {
-  classified,
-  type Journal,
-  resumeStep,
-  StepError,
-  StepExecution,
-  type StepSpec,
-  type Tool,
-} from "./execute.js";
+import { StepExecution } from "./execute.js";
+import type { Journal } from "./journal.js";
 import { inKeptOrder, type StepRecord } from "./record.js";
+import { resumeStep } from "./resume.js";
+import { classified, type StepSpec, type Tool } from "./spec.js";
+import { StepError } from "./step-error.js";
 
 /** A step as the log has it: the last that was said of its number. */
 export interface RecordedStep {

@@ -1,30 +1,28 @@
-import { AgstateError, isAgstateError } from "../core/errors.js";
+import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
-import type { JsonValue } from "../core/json.js";
-import { parsePointer } from "../core/json-pointer.js";
-import { checkIdentity, isOneLine, quoteForMessage } from "../core/names.js";
+import { checkIdentity, isOneLine } from "../core/names.js";
 import type { Policies, Strategy } from "../merge/policy.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
-import { decodeAt, decodeValue } from "../objects/decode.js";
-import { createDraftContext } from "../objects/draft/draft.js";
-import { applyOperations, type StateOperation } from "../objects/draft/operations.js";
-import { reconcile } from "../objects/draft/reconcile.js";
-import { encodeValue, type Link, toLink } from "../objects/encode.js";
+import type { StateOperation } from "../objects/draft/operations.js";
+import type { Link } from "../objects/encode.js";
 import { normalize } from "../objects/normalize.js";
 import { ObjectSink } from "../objects/sink.js";
 import { shortRefName } from "../refs/names.js";
-import { classified, StepExecution, type StepSpec, type Tool } from "../steps/execute.js";
+import { StepExecution } from "../steps/execute.js";
 import type { StepFailure } from "../steps/record.js";
+import { classified, type StepSpec, type Tool } from "../steps/spec.js";
 import type { RefRow } from "../storage/port.js";
 import { BranchHead } from "./branch-head.js";
 import type { Gathering } from "./granularity.js";
 import type { AcquireOptions, LeaseInfo } from "./lease/acquire.js";
 import type { Lease } from "./lease/lease.js";
 import { changedPolicies, policiesOf } from "./merge/policies.js";
+import { logFrom, readReflog, readState } from "./read.js";
 import type { Repository } from "./repository.js";
 import { useApproval } from "./reviews/approval.js";
 import { hooksOn } from "./reviews/hooks.js";
 import type { PreparedChange } from "./reviews/stored.js";
+import { type NewState, StateWriter } from "./state-writer.js";
 import type { StepAppend } from "./steps/handle.js";
 import { BranchJournal } from "./steps/journal.js";
 import { listSteps, type StepDetails, type StepFilter, sealStep } from "./steps/list.js";
@@ -36,14 +34,8 @@ import type {
   State,
   WriteOptions,
 } from "./types.js";
-import { toCommit, toReflogLine } from "./views.js";
+import { toCommit } from "./views.js";
 import { type PreparedCommit, prepareCommit } from "./write-commit.js";
-
-/** The state part of a write: its link, and the value when it is at hand as a whole. */
-interface NewState {
-  readonly link: Link | undefined;
-  readonly value: JsonValue | undefined;
-}
 
 /**
  * A handle on a branch, at the commit that it last read or wrote.
@@ -57,9 +49,8 @@ export class Branch {
   readonly ref: string;
   /** As people see it, such as `agents/booker/try-1`. */
   readonly name: string;
-  /** The state that was last committed or read, by its object's id, to find what changes in the next. */
-  #state: { readonly id: ObjectId | undefined; readonly value: JsonValue } | undefined;
   readonly #head: BranchHead;
+  readonly #states: StateWriter;
   #last: Promise<unknown> = Promise.resolve();
   #journal: BranchJournal | undefined;
   #lease: Lease | undefined;
@@ -79,6 +70,7 @@ export class Branch {
       landQuietly: () => this.exclusive(() => this.#head.landQuietly()),
       land: () => this.flush(),
     });
+    this.#states = new StateWriter(repository, this.#head);
   }
 
   /** The commit that the handle is at; of a handle that gathers commits, one that may not have landed yet. */
@@ -163,7 +155,7 @@ export class Branch {
     return this.exclusive(() =>
       this.write(options, async (sink) =>
         // A state that is given but undefined is a mistake, not a wish to keep the old one.
-        Object.hasOwn(options, "state") ? this.stateFromValue(sink, options.state) : null,
+        Object.hasOwn(options, "state") ? this.#states.fromValue(sink, options.state) : null,
       ),
     );
   }
@@ -175,7 +167,7 @@ export class Branch {
    */
   update(operations: readonly StateOperation[], options: WriteOptions = {}): Promise<Commit> {
     return this.exclusive(() =>
-      this.write(options, (sink) => this.stateFromOperations(sink, operations)),
+      this.write(options, (sink) => this.#states.fromOperations(sink, operations)),
     );
   }
 
@@ -332,7 +324,7 @@ export class Branch {
         const state =
           operations === undefined
             ? head.root.state
-            : (await this.stateFromOperations(sink, operations)).link;
+            : (await this.#states.fromOperations(sink, operations)).link;
         const next = prepareCommit(repository, {
           sink,
           parents: [head],
@@ -386,8 +378,8 @@ export class Branch {
     const needed =
       policy?.id !== root.policy?.id || this.isNeeded(options, stateLink, parents.length);
     // Nothing changed; but what was encoded anew must be in the store, whole, before that is said.
-    if (!needed && (await this.isStored(sink.all().map(({ record }) => record.id)))) {
-      this.keep(state);
+    if (!needed && (await this.#states.isStored(sink.all().map(({ record }) => record.id)))) {
+      this.#states.keep(state);
       return this.head;
     }
     const prepared = prepareCommit(repository, {
@@ -411,30 +403,8 @@ export class Branch {
         options.externalId === undefined &&
         (options.step === undefined || options.step.action === "read"),
     });
-    this.keep(state);
+    this.#states.keep(state);
     return this.head;
-  }
-
-  /** Keeps a state's value at hand, as the head's. */
-  private keep(state: NewState | null): void {
-    if (state?.value !== undefined) {
-      this.#state = { id: this.#head.commit.root.state?.id, value: state.value };
-    }
-  }
-
-  /** Whether objects are stored and undamaged: this process read or wrote them before, or can read them now. */
-  private async isStored(ids: readonly ObjectId[]): Promise<boolean> {
-    const { storage, workflow } = this.repository;
-    const reader = this.#head.objects;
-    const unknown = ids.filter((id) => !reader.has(id));
-    if (unknown.length === 0) return true;
-    try {
-      const objects = await storage.readObjects(workflow, unknown);
-      return objects.every((object) => object !== undefined && !("tombstone" in object));
-    } catch (error) {
-      if (isAgstateError(error, "CORRUPT_OBJECT")) return false;
-      throw error;
-    }
   }
 
   private isNeeded(options: WriteOptions, state: Link | undefined, parents: number): boolean {
@@ -459,53 +429,6 @@ export class Branch {
     }
     return parents;
   }
-
-  private async stateFromValue(sink: ObjectSink, given: unknown): Promise<NewState> {
-    const { repository } = this;
-    const stored = this.#head.commit.root.state;
-    const kept = this.#state?.id === stored?.id ? this.#state?.value : undefined;
-    const previous = kept ?? (await this.previousValue());
-    const { stateMaxBytes } = repository.context.limits;
-    const value = normalize(given, { previous, maxBytes: stateMaxBytes });
-    // A small state, like a new one, has no parts to keep.
-    if (previous === undefined || stored === undefined || stored.type === "blob") {
-      if (stored !== undefined && value === previous) return { link: stored, value };
-      return { link: toLink(sink, encodeValue(sink, value, repository.statePolicy)), value };
-    }
-    if (value === previous) return { link: stored, value };
-    const context = createDraftContext(this.#head.objects, sink);
-    const draft = await reconcile(context, await context.open(stored), previous, value);
-    return { link: toLink(sink, await draft.encode(repository.statePolicy)), value };
-  }
-
-  /** The parent's state; undefined when there is none, or when it cannot be read, so that all is written anew. */
-  private async previousValue(): Promise<JsonValue | undefined> {
-    const stored = this.#head.commit.root.state;
-    if (stored === undefined) return undefined;
-    try {
-      return await decodeValue(this.#head.objects, stored);
-    } catch (error) {
-      if (isAgstateError(error, "ERASED", "CORRUPT_OBJECT", "MISSING_OBJECT")) return undefined;
-      throw error;
-    }
-  }
-
-  private async stateFromOperations(
-    sink: ObjectSink,
-    operations: readonly StateOperation[],
-  ): Promise<NewState> {
-    const { repository } = this;
-    const context = createDraftContext(this.#head.objects, sink);
-    const stored = this.#head.commit.root.state;
-    const draft = await applyOperations(
-      context,
-      stored === undefined ? null : await context.open(stored),
-      operations,
-      repository.context.limits.stateMaxBytes,
-    );
-    if (draft === null) return { link: undefined, value: undefined };
-    return { link: toLink(sink, await draft.encode(repository.statePolicy)), value: undefined };
-  }
 }
 
 /** What the reflog says of a commit: the first line of its message, when that can stand in a log. */
@@ -517,63 +440,3 @@ function reasonOf(message: string): string {
 }
 
 const REASON_MAX_LENGTH = 200;
-
-/** Reads a commit's state, or the value at a JSON Pointer in it. */
-export async function readState(
-  repository: Repository,
-  commit: LoadedCommit,
-  pointer: string,
-  shown: string,
-  reader = repository.objectsOf(commit),
-): Promise<State> {
-  const tokens = parsePointer(pointer);
-  const link = commit.root.state;
-  const value = link === undefined ? undefined : await decodeAt(reader, link, tokens);
-  if (value === undefined) {
-    throw new AgstateError(
-      "PATH_NOT_FOUND",
-      `there is no value at ${quoteForMessage(pointer)} in the state of ${shown}`,
-      { path: pointer, commit: commit.id },
-    );
-  }
-  return value;
-}
-
-/** Commits reachable from the tips, children before parents. */
-export async function* logFrom(
-  repository: Repository,
-  tips: readonly ObjectId[],
-  options: LogOptions,
-): AsyncGenerator<Commit, void, undefined> {
-  const { history } = repository;
-  const limit = checkCount("limit", options.limit);
-  const nodes =
-    options.firstParent === true && tips.length === 1
-      ? history.firstParentWalk(tips[0] as ObjectId)
-      : history.topoWalk(tips);
-  for await (const commit of repository.load(nodes, limit)) {
-    yield toCommit(commit);
-  }
-}
-
-export async function readReflog(
-  repository: Repository,
-  ref: string,
-  most?: number,
-): Promise<ReflogLine[]> {
-  const limit = checkCount("limit", most);
-  const row = await repository.refs.row(ref);
-  if (row === undefined) return [];
-  const entries = await repository.storage.readReflog(repository.workflow, ref, { limit });
-  return entries.map((entry) => toReflogLine(entry, row.seq));
-}
-
-/** A number of answers to give at most; all when it is not given. */
-function checkCount(what: string, count = Number.POSITIVE_INFINITY): number {
-  if (count === Number.POSITIVE_INFINITY || (Number.isSafeInteger(count) && count >= 0)) {
-    return count;
-  }
-  throw new AgstateError("INVALID_ARGUMENT", `${what} is ${count}; it must be a whole number`, {
-    [what]: count,
-  });
-}

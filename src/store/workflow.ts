@@ -19,7 +19,7 @@ import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { RunContext } from "../steps/run.js";
 import type { Head, Usage, WorkflowRecord } from "../storage/port.js";
 import type { BlameLine, BlameOptions } from "./blame.js";
-import { Branch, logFrom, readReflog, readState } from "./branch.js";
+import { Branch } from "./branch.js";
 import type { CompleteOptions } from "./complete.js";
 import type { DiscardOptions, LeftBehind } from "./discard.js";
 import type { FsckReport } from "./fsck.js";
@@ -35,6 +35,7 @@ import type {
   PickOptions,
   PickResult,
 } from "./merge/types.js";
+import { logFrom, readReflog, readState } from "./read.js";
 import { Repository, type StoreContext } from "./repository.js";
 import type { Review, ReviewFilter } from "./reviews/review.js";
 import type { SideEffect } from "./side-effects.js";

@@ -1,5 +1,6 @@
 import type { JsonValue } from "../../core/json.js";
-import type { Probed, StepQuestion } from "../../steps/execute.js";
+import type { StepQuestion } from "../../steps/journal.js";
+import type { Probed } from "../../steps/spec.js";
 import type { Repository } from "../repository.js";
 import type { StepBranch } from "../steps/handle.js";
 import { BranchDesk } from "./desk.js";

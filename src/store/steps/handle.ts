@@ -1,6 +1,6 @@
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import type { StateOperation } from "../../objects/draft/operations.js";
-import type { Journal } from "../../steps/execute.js";
+import type { Journal } from "../../steps/journal.js";
 import type { Commit } from "../types.js";
 import type { StepEntry } from "../write-commit.js";
 

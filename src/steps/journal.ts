@@ -1,0 +1,66 @@
+import type { JsonValue } from "../core/json.js";
+import type { StepAction, StepStatus } from "../objects/commit.js";
+import type { StateOperation } from "../objects/draft/operations.js";
+import type { StepPlace, StepRecord } from "./record.js";
+import type { Probed } from "./spec.js";
+
+/** What the step log writes of a step. */
+export interface JournalEntry {
+  readonly action: StepAction;
+  readonly status: StepStatus;
+  readonly record: StepRecord;
+  /** Of a step that has one. */
+  readonly number?: number | undefined;
+  /** Who says so; default the branch's author. */
+  readonly author?: string | undefined;
+  /** Whether it goes out with an idempotency key. */
+  readonly keyed: boolean;
+  /** Its key, where that does not follow from the number alone. */
+  readonly key?: string | undefined;
+  readonly operations?: readonly StateOperation[] | undefined;
+  readonly trace?: string | undefined;
+  /** An approval that must hold when it lands, and is used up by it. */
+  readonly approval?: string | undefined;
+}
+
+/** What is asked of a person about a step in doubt. */
+export interface StepQuestion {
+  readonly number: number;
+  /** With which its effect may have happened. */
+  readonly key: string;
+  readonly attempt: number;
+  readonly name: string;
+  readonly action: StepAction;
+  readonly input: JsonValue | undefined;
+  readonly place: StepPlace | undefined;
+}
+
+/** What became of an entry. */
+export interface Landed {
+  readonly number: number;
+  /** Of a seal that came too late: what somebody else who had begun the step, or a person, sealed it with. */
+  readonly sealed?: StepRecord;
+}
+
+/** Where steps are recorded: a branch. */
+export interface Journal {
+  readonly workflow: string;
+  /** Short name of the branch. */
+  readonly branch: string;
+  readonly maxBytes: number;
+  readonly now: () => number;
+  /** @param origin of a step that is gone on with: as of `continuedKey` */
+  keyOf(number: number, origin?: string): string;
+  /** @throws AgstateError `STEP_FENCED` when somebody else goes on with the branch */
+  land(entry: JournalEntry): Promise<Landed>;
+  /** What a person found out of a step in doubt; the open review's id when nobody has yet. */
+  ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { readonly review: string }>;
+}
+
+/** A step that was begun before, to go on with. */
+export interface Begun {
+  readonly number: number;
+  readonly attempt: number;
+  /** With which its effect may have happened. */
+  readonly key: string;
+}

@@ -1,0 +1,69 @@
+import { AgstateError } from "../core/errors.js";
+import type { ObjectId } from "../core/ids.js";
+import { parsePointer } from "../core/json-pointer.js";
+import { quoteForMessage } from "../core/names.js";
+import type { LoadedCommit } from "../objects/commit-reader.js";
+import { decodeAt } from "../objects/decode.js";
+import type { Repository } from "./repository.js";
+import type { Commit, LogOptions, ReflogLine, State } from "./types.js";
+import { toCommit, toReflogLine } from "./views.js";
+
+/** Reads a commit's state, or the value at a JSON Pointer in it. */
+export async function readState(
+  repository: Repository,
+  commit: LoadedCommit,
+  pointer: string,
+  shown: string,
+  reader = repository.objectsOf(commit),
+): Promise<State> {
+  const tokens = parsePointer(pointer);
+  const link = commit.root.state;
+  const value = link === undefined ? undefined : await decodeAt(reader, link, tokens);
+  if (value === undefined) {
+    throw new AgstateError(
+      "PATH_NOT_FOUND",
+      `there is no value at ${quoteForMessage(pointer)} in the state of ${shown}`,
+      { path: pointer, commit: commit.id },
+    );
+  }
+  return value;
+}
+
+/** Commits reachable from the tips, children before parents. */
+export async function* logFrom(
+  repository: Repository,
+  tips: readonly ObjectId[],
+  options: LogOptions,
+): AsyncGenerator<Commit, void, undefined> {
+  const { history } = repository;
+  const limit = checkCount("limit", options.limit);
+  const nodes =
+    options.firstParent === true && tips.length === 1
+      ? history.firstParentWalk(tips[0] as ObjectId)
+      : history.topoWalk(tips);
+  for await (const commit of repository.load(nodes, limit)) {
+    yield toCommit(commit);
+  }
+}
+
+export async function readReflog(
+  repository: Repository,
+  ref: string,
+  most?: number,
+): Promise<ReflogLine[]> {
+  const limit = checkCount("limit", most);
+  const row = await repository.refs.row(ref);
+  if (row === undefined) return [];
+  const entries = await repository.storage.readReflog(repository.workflow, ref, { limit });
+  return entries.map((entry) => toReflogLine(entry, row.seq));
+}
+
+/** A number of answers to give at most; all when it is not given. */
+function checkCount(what: string, count = Number.POSITIVE_INFINITY): number {
+  if (count === Number.POSITIVE_INFINITY || (Number.isSafeInteger(count) && count >= 0)) {
+    return count;
+  }
+  throw new AgstateError("INVALID_ARGUMENT", `${what} is ${count}; it must be a whole number`, {
+    [what]: count,
+  });
+}
