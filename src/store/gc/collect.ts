@@ -74,7 +74,13 @@ export async function collectWorkflow(
   const collection = new Collection(repository, options);
   for (let attempt = 1; ; attempt++) {
     try {
-      return await collection.run();
+      const report = await collection.run();
+      // What is gone is not answered from memory either.
+      if (!report.dryRun && report.commits + report.trees + report.blobs > 0) {
+        repository.context.commitCache.clear();
+        repository.context.objectCache.clear();
+      }
+      return report;
     } catch (error) {
       // Another collection may have removed what refs had reached when this one read them.
       if (!isAgstateError(error, "MISSING_OBJECT") || attempt >= ATTEMPTS) throw error;
