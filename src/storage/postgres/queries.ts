@@ -21,21 +21,22 @@ function byId(table: string, columns: string): string {
 
 /** All statements that read, for a schema whose name is quoted; none of them needs a session. */
 export function queries(s: string) {
-  return {
-    objects: byId(`${s}.objects`, OBJECT),
-    commits: byId(`${s}.commits`, COMMIT),
-    // Commits have no kind; all else are objects.
-    below: `WITH given AS MATERIALIZED (
-        SELECT wanted.n, t.* FROM ${WANTED} CROSS JOIN LATERAL
-          (SELECT * FROM ${s}.commits AS t WHERE t.workflow_id = $1 AND t.id = wanted.id LIMIT 1) AS t
-      )
-      SELECT ${COMMIT}, NULL::smallint AS type, NULL::smallint AS kind, NULL::smallint AS encoding
+  // Commits that were found, and what entries of their root trees lead to. Commits have no kind; all else are objects.
+  const belowGiven = `SELECT ${COMMIT}, NULL::smallint AS type, NULL::smallint AS kind, NULL::smallint AS encoding
         FROM given AS t
       UNION ALL
       SELECT b.id, NULL, NULL, NULL, NULL, NULL, b.body, b.type, b.kind, b.encoding
         FROM ${s}.read_below($1, $3::bytea || coalesce((
           SELECT string_agg(${s}.root_ids(t.body, t.inline, $4::text[]), ''::bytea ORDER BY t.n)
-            FROM given AS t), ''::bytea), $5, $6, $7) AS b`,
+            FROM given AS t), ''::bytea), $5, $6, $7) AS b`;
+  return {
+    objects: byId(`${s}.objects`, OBJECT),
+    commits: byId(`${s}.commits`, COMMIT),
+    below: `WITH given AS MATERIALIZED (
+        SELECT wanted.n, t.* FROM ${WANTED} CROSS JOIN LATERAL
+          (SELECT * FROM ${s}.commits AS t WHERE t.workflow_id = $1 AND t.id = wanted.id LIMIT 1) AS t
+      )
+      ${belowGiven}`,
     belowLine: `WITH RECURSIVE line AS (
         SELECT 1 AS n, t.id, t.parents, t.generation, t.time, t.external_id, t.inline, t.body
           FROM ${s}.commits AS t WHERE t.workflow_id = $1 AND t.id = $2 AND $8 > 0
@@ -46,13 +47,7 @@ export function queries(s: string) {
             WHERE c.workflow_id = $1 AND c.id = substring(l.parents FROM 1 FOR 32) LIMIT 1) AS t
           WHERE l.n < $8
       ), given AS MATERIALIZED (SELECT * FROM line ORDER BY n)
-      SELECT ${COMMIT}, NULL::smallint AS type, NULL::smallint AS kind, NULL::smallint AS encoding
-        FROM given AS t
-      UNION ALL
-      SELECT b.id, NULL, NULL, NULL, NULL, NULL, b.body, b.type, b.kind, b.encoding
-        FROM ${s}.read_below($1, $3::bytea || coalesce((
-          SELECT string_agg(${s}.root_ids(t.body, t.inline, $4::text[]), ''::bytea ORDER BY t.n)
-            FROM given AS t), ''::bytea), $5, $6, $7) AS b`,
+      ${belowGiven}`,
     graph: `SELECT ${s}.read_graph($1, $2, $3) AS nodes`,
 
     refsByName: `SELECT ${REF} FROM ${s}.refs AS t
