@@ -220,11 +220,7 @@ export class StepExecution<Output> {
         throw new ToolFailure(error, false);
       }
     }
-    const signals = [
-      ...(spec.signal === undefined ? [] : [spec.signal]),
-      ...(spec.timeoutMs === undefined ? [] : [AbortSignal.timeout(spec.timeoutMs)]),
-    ];
-    const signal = AbortSignal.any(signals);
+    const { signal, end } = limitOf(spec);
     try {
       const over = new Promise<never>((_, reject) => {
         signal.addEventListener("abort", () => reject(signal.reason), { once: true });
@@ -233,6 +229,8 @@ export class StepExecution<Output> {
       return await Promise.race([tool({ key, number, attempt, signal }), over]);
     } catch (error) {
       throw new ToolFailure(error, signal.aborted);
+    } finally {
+      end();
     }
   }
 
@@ -269,6 +267,25 @@ export class StepExecution<Output> {
   private async tell(what: (hooks: StepHooks) => void | Promise<void>): Promise<void> {
     for (const hooks of this.hooks) await what(hooks);
   }
+}
+
+/** Aborts when an attempt's time is over, or the caller gives up. */
+function limitOf({ signal, timeoutMs }: { signal?: AbortSignal; timeoutMs?: number }): {
+  readonly signal: AbortSignal;
+  readonly end: () => void;
+} {
+  if (timeoutMs === undefined) {
+    return { signal: signal ?? new AbortController().signal, end: () => undefined };
+  }
+  const limit = new AbortController();
+  // Unlike that of AbortSignal.timeout it keeps the process alive: there may be nothing else that does.
+  const timer = setTimeout(() => {
+    limit.abort(new DOMException(`the step's ${timeoutMs} ms are over`, "TimeoutError"));
+  }, timeoutMs);
+  return {
+    signal: signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]),
+    end: () => clearTimeout(timer),
+  };
 }
 
 /** A call that nobody gives up; the signal that says so is made when it is asked for, which few do. */

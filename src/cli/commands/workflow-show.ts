@@ -28,8 +28,9 @@ export async function run(session: Session, args: readonly string[]): Promise<un
     ["Isolated paths", info.isolation.map(escapeLine).join(", ") || none],
     ["Branches", String(refs.filter((ref) => ref.name.startsWith("refs/heads/")).length)],
     ["Tags", String(refs.filter((ref) => ref.name.startsWith("refs/tags/")).length)],
+    ["Holds", String(refs.filter((ref) => ref.name.startsWith("refs/holds/")).length)],
     [
-      "Holds",
+      "Contains",
       `${plural(usage.commits, "commit")}, ${plural(usage.objects, "object")}, ${formatBytes(usage.bytes)}`,
     ],
   ];
