@@ -14,9 +14,16 @@ const EVERYWHERE = [
   "test/e2e/merge-real-data.test.ts",
   "test/fault/gc-beside-writers.test.ts",
   "test/oracle/merge-export.test.ts",
+  "test/langgraph/*.test.ts",
 ];
 
-const shared = { testTimeout: 300_000, hookTimeout: 120_000, pool: "forks" } as const;
+// LangGraph's suite for checkpointers expects vitest's functions as globals.
+const shared = {
+  globals: true,
+  testTimeout: 300_000,
+  hookTimeout: 120_000,
+  pool: "forks",
+} as const;
 
 export default defineConfig({
   test: {

@@ -1,0 +1,417 @@
+import { isDeepStrictEqual } from "node:util";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  BaseCheckpointSaver,
+  type ChannelVersions,
+  type Checkpoint,
+  type CheckpointListOptions,
+  type CheckpointMetadata,
+  type CheckpointPendingWrite,
+  type CheckpointTuple,
+  getCheckpointId,
+  maxChannelVersion,
+  type PendingWrite,
+  TASKS,
+} from "@langchain/langgraph-checkpoint";
+import { AgstateError, isAgstateError } from "../core/errors.js";
+import { hasOwn, type JsonValue, setOwn } from "../core/json.js";
+import { quoteForMessage } from "../core/names.js";
+import { openStore, type Store } from "../store.js";
+import { workflowOf } from "./names.js";
+import { type CheckpointRecord, messageOf, type StoredCheckpoint } from "./record.js";
+import { type PutBase, Thread } from "./thread.js";
+import { fromStored, toStored } from "./values.js";
+import { PendingWrites } from "./writes.js";
+
+/** How many threads a saver keeps at hand. */
+const THREADS_AT_HAND = 1000;
+
+interface OpenThread {
+  readonly id: string;
+  readonly checkpoints: Thread;
+  readonly writes: PendingWrites;
+}
+
+type Writes = Map<string, CheckpointPendingWrite[]>;
+
+/**
+ * A LangGraph checkpointer over any agstate store: a thread is a workflow, a checkpoint a commit.
+ *
+ * Of each checkpoint namespace the branch `langgraph/latest` (`langgraph.NAME/latest` below the root) is at
+ * the checkpoint that was put last; where a fork left another one behind, `langgraph/at-ID` is. Errors are
+ * `AgstateError`s.
+ */
+export class AgstateSaver extends BaseCheckpointSaver {
+  private readonly threads = new Map<string, OpenThread>();
+  /** Writes under way, by checkpoint: a checkpoint that goes on from there waits for them. */
+  private readonly underWay = new Map<string, Set<Promise<void>>>();
+  private opened: Promise<Store> | undefined;
+
+  /** @param store whose it stays: the caller closes it */
+  constructor(private readonly store: Store | { readonly url: string }) {
+    super();
+  }
+
+  /** A saver with a store of its own, as `openStore` names them; `end` closes it. */
+  static fromConnString(url: string): AgstateSaver {
+    return new AgstateSaver({ url });
+  }
+
+  /** Opens the store, and makes it when it is not there; otherwise the first use does. */
+  async setup(): Promise<void> {
+    await this.open();
+  }
+
+  /** Closes the store, if it is the saver's own. */
+  async end(): Promise<void> {
+    const opened = this.opened;
+    if (opened !== undefined) await (await opened).close();
+  }
+
+  async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const { thread_id: id } = config.configurable ?? {};
+    if (id === undefined) return undefined;
+    const thread = await this.find(checkThreadId(id));
+    if (thread === undefined) return undefined;
+    const namespace = namespaceOf(config);
+    const wanted = getCheckpointId(config);
+    if (wanted === "") {
+      const stored = await thread.checkpoints.last(namespace);
+      return stored && this.tuple(thread, namespace, stored);
+    }
+    const [stored, writes] = await Promise.all([
+      thread.checkpoints.find(namespace, wanted),
+      thread.writes.byCheckpoint(namespace, wanted),
+    ]);
+    return stored && this.tuple(thread, namespace, stored, writes);
+  }
+
+  /**
+   * Lists checkpoints, those of a thread by falling id; of one namespace when the config names one.
+   *
+   * A filter names keys of the metadata and what they must be equal to.
+   */
+  async *list(
+    config: RunnableConfig,
+    options: CheckpointListOptions = {},
+  ): AsyncGenerator<CheckpointTuple> {
+    const { before, filter } = options;
+    let left = options.limit ?? Number.POSITIVE_INFINITY;
+    const { checkpoint_ns: namespace, checkpoint_id: only } = config.configurable ?? {};
+    const end = before === undefined ? "" : getCheckpointId(before);
+    for await (const thread of this.threadsOf(config)) {
+      const wanted = new Map<string, { id: string; namespace: string; commit: string }>();
+      for await (const found of thread.checkpoints.checkpoints(namespace)) {
+        if ((only && found.id !== only) || (end !== "" && found.id >= end)) continue;
+        const key = JSON.stringify([found.id, found.namespace]);
+        // Of a checkpoint that was put twice the newer one comes first.
+        if (!wanted.has(key)) wanted.set(key, found);
+      }
+      const writes = new Map<string, Promise<Writes>>();
+      const sorted = [...wanted.values()].sort((a, b) => (a.id < b.id ? 1 : a.id > b.id ? -1 : 0));
+      for (const { namespace: of, commit } of sorted) {
+        if (left <= 0) return;
+        const stored = await thread.checkpoints.load(commit as Parameters<Thread["load"]>[0]);
+        const metadata = await fromStored(this.serde, stored.record.metadata);
+        if (!matches(metadata, filter)) continue;
+        if (!writes.has(of)) writes.set(of, thread.writes.byCheckpoint(of));
+        left--;
+        yield this.tuple(thread, of, stored, await (writes.get(of) as Promise<Writes>));
+      }
+    }
+  }
+
+  async put(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    newVersions: ChannelVersions,
+  ): Promise<RunnableConfig> {
+    const id = checkThreadId(config.configurable?.thread_id);
+    const namespace = namespaceOf(config);
+    const parent = getCheckpointId(config) || undefined;
+    const changed = Object.keys(newVersions).filter((name) =>
+      hasOwn(checkpoint.channel_values, name),
+    );
+    const [channels, metadataStored] = await Promise.all([
+      this.encodeAll(checkpoint.channel_values, changed),
+      toStored(this.serde, metadata, ["metadata"]),
+      // What tasks wrote must be there before a checkpoint that goes without it.
+      ...(parent === undefined
+        ? []
+        : (this.underWay.get(JSON.stringify([id, namespace, parent])) ?? [])),
+    ]);
+    await this.withThread(id, ({ checkpoints }) =>
+      checkpoints.put({
+        namespace,
+        id: checkpoint.id,
+        parent,
+        message: (note) => messageOf(metadata, note),
+        record: async (base) => ({
+          channels: await this.channels(checkpoints, namespace, base, {
+            checkpoint,
+            newVersions,
+            channels,
+          }),
+          checkpoint: {
+            v: checkpoint.v,
+            id: checkpoint.id,
+            ts: checkpoint.ts,
+            versions: checkpoint.channel_versions,
+            seen: checkpoint.versions_seen,
+            ...(parent !== undefined && { parent }),
+          },
+          metadata: metadataStored as JsonValue,
+          thread: id,
+        }),
+      }),
+    );
+    return configOf(id, namespace, checkpoint.id);
+  }
+
+  async putWrites(
+    config: RunnableConfig,
+    writes: PendingWrite[],
+    taskId: string,
+    taskPath = "",
+  ): Promise<void> {
+    const id = checkThreadId(config.configurable?.thread_id);
+    const namespace = namespaceOf(config);
+    const checkpoint = getCheckpointId(config);
+    checkName("checkpoint_id", checkpoint, false);
+    const place = { namespace, checkpoint, task: taskId, path: taskPath };
+    const adding = this.withThread(id, (thread) => thread.writes.add(place, writes));
+    const key = JSON.stringify([id, namespace, checkpoint]);
+    const others = this.underWay.get(key) ?? new Set();
+    this.underWay.set(key, others.add(adding));
+    try {
+      await adding;
+    } finally {
+      others.delete(adding);
+      if (others.size === 0) this.underWay.delete(key);
+    }
+  }
+
+  /**
+   * Deletes all checkpoints and writes of a thread: no ref leads to them any more, and collection removes
+   * their bytes. The workflow stays, empty, and the thread can be begun anew.
+   */
+  async deleteThread(threadId: string): Promise<void> {
+    const thread = await this.find(checkThreadId(threadId));
+    await thread?.checkpoints.delete();
+  }
+
+  private async encodeAll(
+    values: Readonly<Record<string, unknown>>,
+    names: readonly string[],
+  ): Promise<Record<string, JsonValue>> {
+    const encoded: Record<string, JsonValue> = {};
+    await Promise.all(
+      names.map(async (name) => {
+        const stored = await toStored(this.serde, values[name], ["channel_values", name]);
+        setOwn(encoded, name, stored as JsonValue);
+      }),
+    );
+    return encoded;
+  }
+
+  /** The channels of a new checkpoint: what it changes, and of the others what was recorded at their version. */
+  private async channels(
+    thread: Thread,
+    namespace: string,
+    base: PutBase,
+    put: {
+      readonly checkpoint: Checkpoint;
+      readonly newVersions: ChannelVersions;
+      readonly channels: Readonly<Record<string, JsonValue>>;
+    },
+  ): Promise<Record<string, JsonValue>> {
+    const { checkpoint, newVersions } = put;
+    const channels = { ...put.channels };
+    const line = [base.same, base.parent].flatMap((stored) => stored?.record ?? []);
+    const elsewhere: string[] = [];
+    for (const [name, version] of Object.entries(checkpoint.channel_versions)) {
+      if (hasOwn(newVersions, name)) continue;
+      const from = line.find((record) => isAt(record, name, version));
+      if (from === undefined) {
+        if (hasOwn(checkpoint.channel_values, name)) elsewhere.push(name);
+      } else if (hasOwn(from.channels, name)) setOwn(channels, name, from.channels[name]);
+    }
+    // As of a copy of a checkpoint, which stands beside it and says that nothing is new.
+    const left = new Set(elsewhere);
+    if (left.size > 0) {
+      for await (const { commit } of thread.checkpoints(namespace)) {
+        const { record } = await thread.load(commit);
+        for (const name of left) {
+          const version = checkpoint.channel_versions[name] as number | string;
+          if (isAt(record, name, version) && hasOwn(record.channels, name)) left.delete(name);
+        }
+        if (left.size === 0) break;
+      }
+      // Forks may have one version of two values; what the caller has is that of the checkpoint it means.
+      const recorded = elsewhere.filter((name) => !left.has(name));
+      const values = await this.encodeAll(checkpoint.channel_values, recorded);
+      for (const name of recorded) setOwn(channels, name, values[name]);
+    }
+    return channels;
+  }
+
+  private async tuple(
+    thread: OpenThread,
+    namespace: string,
+    { record }: StoredCheckpoint,
+    known?: Writes,
+  ): Promise<CheckpointTuple> {
+    const { id, v, ts, versions, seen, parent } = record.checkpoint;
+    const [channels, metadata, writes] = await Promise.all([
+      Promise.all(
+        Object.entries(record.channels).map(
+          async ([name, value]) => [name, await fromStored(this.serde, value)] as const,
+        ),
+      ),
+      fromStored(this.serde, record.metadata),
+      known ?? thread.writes.byCheckpoint(namespace, id),
+    ]);
+    const checkpoint: Checkpoint = {
+      v,
+      id,
+      ts,
+      channel_values: {},
+      channel_versions: { ...versions },
+      versions_seen: structuredClone(seen),
+    };
+    for (const [name, value] of channels) setOwn(checkpoint.channel_values, name, value);
+    if (v < 4 && parent !== undefined) await this.addSends(thread, namespace, checkpoint, parent);
+    return {
+      config: configOf(thread.id, namespace, id),
+      checkpoint,
+      metadata: metadata as CheckpointMetadata,
+      pendingWrites: writes.get(id) ?? [],
+      ...(parent !== undefined && { parentConfig: configOf(thread.id, namespace, parent) }),
+    };
+  }
+
+  /** Checkpoints of formats before 4 have what their parent's tasks sent among the parent's writes. */
+  private async addSends(
+    thread: OpenThread,
+    namespace: string,
+    checkpoint: Checkpoint,
+    parent: string,
+  ): Promise<void> {
+    const writes = await thread.writes.byCheckpoint(namespace, parent);
+    const sends = (writes.get(parent) ?? []).filter(([, channel]) => channel === TASKS);
+    checkpoint.channel_values[TASKS] = sends.map(([, , value]) => value);
+    const versions = Object.values(checkpoint.channel_versions);
+    checkpoint.channel_versions[TASKS] =
+      versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
+  }
+
+  private open(): Promise<Store> {
+    const { store } = this;
+    if (!("url" in store)) return Promise.resolve(store);
+    this.opened ??= openStore(store.url).catch((error: unknown) => {
+      this.opened = undefined;
+      throw error;
+    });
+    return this.opened;
+  }
+
+  private async *threadsOf(config: RunnableConfig): AsyncGenerator<OpenThread> {
+    const { thread_id: id } = config.configurable ?? {};
+    if (id !== undefined) {
+      const thread = await this.find(checkThreadId(id));
+      if (thread !== undefined) yield thread;
+      return;
+    }
+    const store = await this.open();
+    for await (const { id: workflow } of store.workflows()) {
+      const name = await this.threadIdOf(workflow);
+      const thread = name === undefined ? undefined : await this.find(name);
+      if (thread !== undefined) yield thread;
+    }
+  }
+
+  /** The thread that a workflow is, as its own checkpoints name it; undefined of one that has none. */
+  private async threadIdOf(workflow: string): Promise<string | undefined> {
+    const thread = new Thread((await (await this.open()).workflow(workflow)).internals);
+    for await (const { commit } of thread.checkpoints(undefined)) {
+      const { record } = await thread.load(commit);
+      return workflowOf(record.thread) === workflow ? record.thread : undefined;
+    }
+    return undefined;
+  }
+
+  private async find(id: string): Promise<OpenThread | undefined> {
+    const known = this.threads.get(id);
+    if (known !== undefined) return known;
+    const store = await this.open();
+    const repository = await store.workflow(workflowOf(id)).then(
+      ({ internals }) => internals,
+      (error: unknown) => {
+        if (isAgstateError(error, "WORKFLOW_NOT_FOUND")) return undefined;
+        throw error;
+      },
+    );
+    if (repository === undefined) return undefined;
+    const meanwhile = this.threads.get(id);
+    if (meanwhile !== undefined) return meanwhile;
+    const thread = {
+      id,
+      checkpoints: new Thread(repository),
+      writes: new PendingWrites(repository, this.serde),
+    };
+    if (this.threads.size >= THREADS_AT_HAND) this.threads.clear();
+    this.threads.set(id, thread);
+    return thread;
+  }
+
+  /** Does something with a thread, which is made when it is not there. */
+  private async withThread<T>(id: string, act: (thread: OpenThread) => Promise<T>): Promise<T> {
+    const found = await this.find(id);
+    if (found !== undefined) return act(found);
+    const store = await this.open();
+    try {
+      await store.createWorkflow(workflowOf(id), { author: "langgraph" });
+    } catch (error) {
+      if (!isAgstateError(error, "WORKFLOW_EXISTS")) throw error;
+    }
+    return act((await this.find(id)) as OpenThread);
+  }
+}
+
+function checkThreadId(id: unknown): string {
+  return checkName("thread_id", id, false);
+}
+
+/** @throws AgstateError `INVALID_ARGUMENT` */
+function checkName(field: string, name: unknown, mayBeEmpty: boolean): string {
+  if (typeof name === "string" && (mayBeEmpty || name !== "") && name.isWellFormed()) return name;
+  const what = typeof name === "string" ? quoteForMessage(name) : String(name);
+  throw new AgstateError(
+    "INVALID_ARGUMENT",
+    `config.configurable.${field} is ${what}; it must be a text${mayBeEmpty ? "" : " that is not empty"}, without half characters`,
+    { field },
+  );
+}
+
+function namespaceOf(config: RunnableConfig): string {
+  return checkName("checkpoint_ns", config.configurable?.checkpoint_ns ?? "", true);
+}
+
+function configOf(thread: string, namespace: string, checkpoint: string): RunnableConfig {
+  return {
+    configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: checkpoint },
+  };
+}
+
+function isAt(record: CheckpointRecord, channel: string, version: number | string): boolean {
+  const { versions } = record.checkpoint;
+  return hasOwn(versions, channel) && versions[channel] === version;
+}
+
+function matches(metadata: unknown, filter: Readonly<Record<string, unknown>> = {}): boolean {
+  const of = metadata as Readonly<Record<string, unknown>>;
+  return Object.entries(filter).every(([key, value]) =>
+    isDeepStrictEqual(hasOwn(of, key) ? of[key] : undefined, value),
+  );
+}

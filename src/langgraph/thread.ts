@@ -1,0 +1,305 @@
+import { LRUCache } from "lru-cache";
+import { AgstateError } from "../core/errors.js";
+import type { ObjectId } from "../core/ids.js";
+import type { JsonValue } from "../core/json.js";
+import { decodeValue } from "../objects/decode.js";
+import { createDraftContext } from "../objects/draft/draft.js";
+import { reconcile } from "../objects/draft/reconcile.js";
+import { encodeValue, type Link, toLink } from "../objects/encode.js";
+import { normalize } from "../objects/normalize.js";
+import { ObjectSink } from "../objects/sink.js";
+import { movedRow, type RefUpdate } from "../refs/ref-store.js";
+import type { RefRow } from "../storage/port.js";
+import type { Repository } from "../store/repository.js";
+import { type PreparedCommit, prepareCommit } from "../store/write-commit.js";
+import { forkRef, isHeadOf, isThreadHead, latestRef, THREAD_PREFIXES } from "./names.js";
+import {
+  asRecord,
+  type CheckpointNote,
+  type CheckpointRecord,
+  noteOf,
+  type StoredCheckpoint,
+} from "./record.js";
+
+/** Who writes the commits of checkpoints. */
+const AUTHOR = "langgraph";
+
+/** How often a put is tried while other writers move the namespace on. */
+const TRIES = 1000;
+
+/** How many refs one call deletes. */
+const DELETED_AT_ONCE = 500;
+
+/** Where a namespace is. */
+interface Latest extends StoredCheckpoint {
+  /** The ref's row; its commit is the checkpoint's, unless somebody committed on top of it. */
+  readonly row: RefRow;
+  readonly note: CheckpointNote;
+}
+
+/** What a put goes on from, for whoever makes its record. */
+export interface PutBase {
+  /** The checkpoint that the put names as its parent, if it is stored. */
+  readonly parent: StoredCheckpoint | undefined;
+  /** The checkpoint of the same id that is put once more. */
+  readonly same: StoredCheckpoint | undefined;
+}
+
+export interface PutRequest {
+  readonly namespace: string;
+  readonly id: string;
+  readonly parent: string | undefined;
+  readonly record: (base: PutBase) => Promise<CheckpointRecord>;
+  readonly message: (note: CheckpointNote) => string;
+}
+
+/**
+ * The checkpoints of one thread, as commits of its workflow.
+ *
+ * Of each namespace one ref is at the checkpoint that was put last. A put that does not go on from there
+ * takes that ref along, and in the same write leaves another one where it was.
+ */
+export class Thread {
+  private readonly latest = new LRUCache<string, Latest>({ max: 16 });
+  private readonly queues = new Map<string, Promise<unknown>>();
+
+  constructor(readonly repository: Repository) {}
+
+  /** The checkpoint that was put last into the namespace. */
+  async last(namespace: string): Promise<StoredCheckpoint | undefined> {
+    return this.readLatest(namespace);
+  }
+
+  /** The checkpoint of this id. */
+  async find(namespace: string, id: string): Promise<StoredCheckpoint | undefined> {
+    const { repository } = this;
+    const [ids, epoch] = await Promise.all([
+      repository.storage.findExternal(repository.workflow, id),
+      this.epoch(namespace),
+    ]);
+    if (ids.length === 0 || epoch === undefined) return undefined;
+    // One that was put again stands on top of the former.
+    for (const commit of (await repository.commits.readAll(ids)).reverse()) {
+      const note = noteOf(commit);
+      if (note?.namespace === namespace && note.epoch === epoch) return this.load(commit.id);
+    }
+    return undefined;
+  }
+
+  /** The ids of the namespace's checkpoints and of their commits; all namespaces when none is named. */
+  async *checkpoints(
+    namespace: string | undefined,
+  ): AsyncGenerator<{ id: string; namespace: string; commit: ObjectId }, void, undefined> {
+    const { repository } = this;
+    const refs = (await repository.refs.list(THREAD_PREFIXES[0])).filter(({ name }) =>
+      namespace === undefined ? isThreadHead(name) : isHeadOf(name, namespace),
+    );
+    const tips = refs.flatMap(({ id }) => id ?? []);
+    const nodes = repository.history.topoWalk(tips);
+    for await (const commit of repository.load(nodes, Number.POSITIVE_INFINITY)) {
+      const note = noteOf(commit);
+      if (note === undefined || (namespace ?? note.namespace) !== note.namespace) continue;
+      yield { id: commit.externalId as string, namespace: note.namespace, commit: commit.id };
+    }
+  }
+
+  async load(id: ObjectId): Promise<StoredCheckpoint> {
+    const { commit, objects } = await this.repository.withState(id, true);
+    const { state } = commit.root;
+    const value = state === undefined ? undefined : await decodeValue(objects, state);
+    return { commit, record: asRecord(value, commit) };
+  }
+
+  /** Puts a checkpoint; those of one namespace go one after the other. */
+  put(request: PutRequest): Promise<void> {
+    const { namespace } = request;
+    const before = this.queues.get(namespace) ?? Promise.resolve();
+    const put = before.catch(() => {}).then(() => this.putNow(request));
+    this.queues.set(namespace, put);
+    return put.finally(() => {
+      if (this.queues.get(namespace) === put) this.queues.delete(namespace);
+    });
+  }
+
+  /** Deletes all refs of the thread; collection removes what they led to. */
+  async delete(): Promise<void> {
+    const { refs } = this.repository;
+    for (const prefix of THREAD_PREFIXES) {
+      const rows = await refs.list(prefix);
+      const names = rows.map(({ name }) => name);
+      const gone = prefix === THREAD_PREFIXES[0] ? names.filter(isThreadHead) : names;
+      for (let i = 0; i < gone.length; i += DELETED_AT_ONCE) {
+        const updates = gone.slice(i, i + DELETED_AT_ONCE).map(
+          (ref): RefUpdate => ({
+            ref,
+            expect: { kind: "any" },
+            target: null,
+            note: { actor: AUTHOR, reason: "langgraph: thread deleted" },
+          }),
+        );
+        await refs.apply({ updates });
+      }
+    }
+    this.latest.clear();
+  }
+
+  private async putNow(request: PutRequest): Promise<void> {
+    const { namespace } = request;
+    let latest = this.latest.get(namespace) ?? (await this.readLatest(namespace));
+    for (let tries = 1; ; tries++) {
+      const put = await this.prepare(request, latest);
+      const answers = await this.repository.refs.apply({
+        updates: put.updates,
+        objects: put.commit.objects.map(({ record }) => record),
+      });
+      try {
+        const rows = put.updates.map((update, i) => movedRow(update, answers[i]));
+        const { loaded: commit, objects } = put.commit;
+        this.repository.objects.prime(objects);
+        this.repository.commits.keep(commit);
+        const { record, note } = put;
+        this.latest.set(namespace, { row: rows[0] as RefRow, commit, record, note });
+        return;
+      } catch (error) {
+        this.latest.delete(namespace);
+        const lost = answers.some(({ outcome }) => outcome === "conflict");
+        if (!lost || tries === TRIES) throw error;
+      }
+      latest = await this.readLatest(namespace);
+    }
+  }
+
+  private async prepare(
+    request: PutRequest,
+    latest: Latest | undefined,
+  ): Promise<{
+    updates: RefUpdate[];
+    commit: PreparedCommit;
+    record: CheckpointRecord;
+    note: CheckpointNote;
+  }> {
+    const { namespace, id } = request;
+    const base = await this.base(request, latest);
+    const below = base.same ?? base.parent;
+    const note = latest?.note ?? { namespace, epoch: this.repository.context.randomHex(16) };
+    const { record, commit } = await this.commit(request, base, below, note);
+    const target = commit.record.id;
+    const because = { actor: AUTHOR, reason: `langgraph: put ${JSON.stringify(id)}` };
+    const ref = latestRef(namespace);
+    const row = latest?.row;
+    const updates: RefUpdate[] = [
+      {
+        ref,
+        expect: row?.id ? { kind: "id", id: row.id, seq: row.seq } : { kind: "absent" },
+        target,
+        commits: [commit.record],
+        note: because,
+      },
+    ];
+    if (latest !== undefined && row?.id && below?.commit.id !== row.id) {
+      const left = row.id === latest.commit.id ? latest.record.checkpoint.id : row.id;
+      updates.push({
+        ref: forkRef(namespace, left),
+        expect: { kind: "any" },
+        target: row.id,
+        note: because,
+      });
+    }
+    return { updates, commit, record, note };
+  }
+
+  private async base(
+    { namespace, id, parent }: PutRequest,
+    latest: Latest | undefined,
+  ): Promise<PutBase> {
+    if (latest === undefined) return { parent: undefined, same: undefined };
+    const at = async (wanted: string) =>
+      latest.record.checkpoint.id === wanted ? latest : this.find(namespace, wanted);
+    if (parent !== undefined && parent === latest.record.checkpoint.id && parent !== id)
+      return { parent: latest, same: undefined };
+    const [found, same] = await Promise.all([
+      parent === undefined ? undefined : at(parent),
+      at(id),
+    ]);
+    return { parent: found, same };
+  }
+
+  private async commit(
+    request: PutRequest,
+    base: PutBase,
+    below: StoredCheckpoint | undefined,
+    note: CheckpointNote,
+  ): Promise<{ record: CheckpointRecord; commit: PreparedCommit }> {
+    const { repository } = this;
+    const sink = new ObjectSink();
+    const given = await request.record(base);
+    const previous = below?.record as unknown as JsonValue | undefined;
+    const { stateMaxBytes: maxBytes } = repository.context.limits;
+    const value = normalize(given, { previous, maxBytes, what: "checkpoint" });
+    const commit = prepareCommit(repository, {
+      sink,
+      parents: below === undefined ? [] : [below.commit],
+      root: { state: await this.encode(sink, below, previous, value) },
+      author: AUTHOR,
+      minStep: 1,
+      options: { message: request.message(note), externalId: request.id },
+    });
+    return { record: value as unknown as CheckpointRecord, commit };
+  }
+
+  private async encode(
+    sink: ObjectSink,
+    below: StoredCheckpoint | undefined,
+    previous: JsonValue | undefined,
+    value: JsonValue,
+  ): Promise<Link> {
+    const { repository } = this;
+    const stored = below?.commit.root.state;
+    if (below === undefined || previous === undefined || stored?.type !== "tree")
+      return toLink(sink, encodeValue(sink, value, repository.statePolicy));
+    const context = createDraftContext(repository.objectsOf(below.commit), sink);
+    const draft = await reconcile(context, await context.open(stored), previous, value);
+    return toLink(sink, await draft.encode(repository.statePolicy));
+  }
+
+  private async epoch(namespace: string): Promise<string | undefined> {
+    const head = await this.repository.refs.head(latestRef(namespace));
+    if (head === undefined || head.row.id === null) return undefined;
+    return (await this.checkpointAt(head.row.id))?.note.epoch;
+  }
+
+  private async readLatest(namespace: string): Promise<Latest | undefined> {
+    const head = await this.repository.refs.head(latestRef(namespace));
+    if (head === undefined || head.row.id === null) return undefined;
+    if (head.commit !== undefined) this.repository.commits.prime(head.commit);
+    const known = this.latest.get(namespace);
+    if (known?.row.id === head.row.id) {
+      const latest = { ...known, row: head.row };
+      this.latest.set(namespace, latest);
+      return latest;
+    }
+    const at = await this.checkpointAt(head.row.id);
+    if (at === undefined) return undefined;
+    const latest = { row: head.row, note: at.note, ...(await this.load(at.commit)) };
+    this.latest.set(namespace, latest);
+    return latest;
+  }
+
+  /** The checkpoint that a commit is, or, when somebody committed on top of it, its nearest ancestor that is one. */
+  private async checkpointAt(
+    id: ObjectId,
+  ): Promise<{ commit: ObjectId; note: CheckpointNote } | undefined> {
+    for (let at: ObjectId | undefined = id; at !== undefined; ) {
+      const commit: Awaited<ReturnType<typeof this.repository.commits.read>> =
+        await this.repository.commits.read(at);
+      const note = noteOf(commit);
+      if (note !== undefined) return { commit: at, note };
+      at = commit.parents[0];
+    }
+    throw new AgstateError(
+      "CORRUPT_OBJECT",
+      `commit ${id}, where a LangGraph namespace is, stands on no checkpoint; reset the branch to one`,
+      { id },
+    );
+  }
+}
