@@ -13,6 +13,7 @@ import {
   type PendingWrite,
   TASKS,
 } from "@langchain/langgraph-checkpoint";
+import { LRUCache } from "lru-cache";
 import { AgstateError, isAgstateError } from "../core/errors.js";
 import { hasOwn, type JsonValue, setOwn } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
@@ -23,8 +24,8 @@ import { type PutBase, Thread } from "./thread.js";
 import { fromStored, toStored } from "./values.js";
 import { PendingWrites } from "./writes.js";
 
-/** How many threads a saver keeps at hand. */
-const THREADS_AT_HAND = 1000;
+/** How many threads a saver keeps at hand, each with the latest states of some namespaces. */
+const THREADS_AT_HAND = 128;
 
 interface OpenThread {
   readonly id: string;
@@ -42,7 +43,7 @@ type Writes = Map<string, CheckpointPendingWrite[]>;
  * `AgstateError`s.
  */
 export class AgstateSaver extends BaseCheckpointSaver {
-  private readonly threads = new Map<string, OpenThread>();
+  private readonly threads = new LRUCache<string, OpenThread>({ max: THREADS_AT_HAND });
   /** Writes under way, by checkpoint: a checkpoint that goes on from there waits for them. */
   private readonly underWay = new Map<string, Set<Promise<void>>>();
   private opened: Promise<Store> | undefined;
@@ -360,7 +361,6 @@ export class AgstateSaver extends BaseCheckpointSaver {
       checkpoints: new Thread(repository),
       writes: new PendingWrites(repository, this.serde),
     };
-    if (this.threads.size >= THREADS_AT_HAND) this.threads.clear();
     this.threads.set(id, thread);
     return thread;
   }

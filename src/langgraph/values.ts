@@ -38,7 +38,7 @@ export async function toStored(
 ): Promise<unknown> {
   const encoder = new Encoder(serde);
   const stored = encoder.value(value, path);
-  await Promise.all(encoder.jobs);
+  await encoder.finish();
   return stored;
 }
 
@@ -58,8 +58,14 @@ export async function fromStored(serde: SerializerProtocol, stored: JsonValue): 
   return holder.value;
 }
 
+/** An object for the serializer, and the tag that it is to become. */
+interface Unserialized {
+  readonly object: object;
+  readonly parts: unknown[];
+}
+
 class Encoder {
-  readonly jobs: Promise<void>[] = [];
+  private readonly unserialized: Unserialized[] = [];
   private readonly open = new Set<object>();
 
   constructor(private readonly serde: SerializerProtocol) {}
@@ -124,7 +130,7 @@ class Encoder {
   }
 
   private instance(object: Instance, path: Path): unknown {
-    if (object.lc_serializable === true) return this.serialized(object, path);
+    if (object.lc_serializable === true) return this.serialized(object);
     if (typeof object.lg_name === "string" && typeof object.toJSON === "function") {
       // Send, Overwrite and Command come back as the plain objects that LangGraph takes for them.
       const { lg_name: name, ...members } = object.toJSON() as Record<string, unknown>;
@@ -146,21 +152,34 @@ class Encoder {
     return stored;
   }
 
-  private serialized(object: object, path: Path): unknown {
+  private serialized(object: object): unknown {
     const parts: unknown[] = ["serde"];
-    const job = this.serde.dumpsTyped(object).then(([type, data]) => {
-      const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
-      const payload = type === "json" ? JSON.parse(bytes.toString()) : bytes.toString("base64");
-      if (payload?.type === "not_implemented") {
-        throw refused("is an object of LangChain that says that it cannot be serialized", path);
-      }
-      parts.push(type, payload);
-    });
-    // Who awaits all of them is told of the first that fails.
-    job.catch(() => {});
-    this.jobs.push(job);
+    this.unserialized.push({ object, parts });
     return { [TAG]: parts };
   }
+
+  /** Serializes what is left to do, all messages of a conversation in one call. */
+  async finish(): Promise<void> {
+    const { unserialized, serde } = this;
+    if (unserialized.length === 0) return;
+    const [type, data] = await serde.dumpsTyped(unserialized.map(({ object }) => object));
+    const together = type === "json" ? parse(data) : undefined;
+    for (const [i, { object, parts }] of unserialized.entries()) {
+      const payload = Array.isArray(together)
+        ? ["json", together[i]]
+        : await dumpAlone(serde, object);
+      parts.push(...payload);
+    }
+  }
+}
+
+async function dumpAlone(serde: SerializerProtocol, object: object): Promise<[string, unknown]> {
+  const [type, data] = await serde.dumpsTyped(object);
+  return [type, type === "json" ? parse(data) : Buffer.from(data).toString("base64")];
+}
+
+function parse(data: Uint8Array): unknown {
+  return JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString());
 }
 
 interface Instance {
