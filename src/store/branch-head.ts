@@ -56,10 +56,6 @@ export class BranchHead {
     return this.waiting.length;
   }
 
-  get maxStep(): number {
-    return this.waiting.reduce((max, { maxStep }) => Math.max(max, maxStep), this.row.maxStep);
-  }
-
   /** Reads objects, those that have not landed as well. */
   get objects(): ObjectReader {
     const { objects } = this.repository;
@@ -91,14 +87,11 @@ export class BranchHead {
     const { note, mayWait, uses = [] } = options;
     const last = prepared.at(-1);
     if (last === undefined) return;
-    if (mayWait && this.gathering !== null) {
-      this.wait(prepared, note, this.gathering);
+    if (mayWait && this.gathering !== null && this.wait(prepared, note, this.gathering)) {
       this.commit = last.loaded;
-      const { waiting, waitingBytes, gathering } = this;
-      const isFull = waiting.length >= gathering.maxCommits || waitingBytes >= GATHERED_MAX_BYTES;
-      if (isFull) await this.land();
       return;
     }
+    // When this fails, what has waited still waits, and what was to come on top never was.
     await this.move([...this.waiting, ...prepared], note, uses);
   }
 
@@ -130,18 +123,20 @@ export class BranchHead {
     throw untold;
   }
 
-  private wait(prepared: readonly PreparedCommit[], note: MoveNote, { maxMs }: Gathering): void {
+  /** Lets commits wait; false when there would be too many, which then land. */
+  private wait(prepared: readonly PreparedCommit[], note: MoveNote, limits: Gathering): boolean {
+    const bytes = this.waitingBytes + bytesOf(prepared);
+    const isFull = this.waiting.length + prepared.length >= limits.maxCommits;
+    if (isFull || bytes >= GATHERED_MAX_BYTES) return false;
+    this.waitingBytes = bytes;
     for (const each of prepared) {
       this.waiting.push(each);
-      this.waitingBytes += each.record.body.length;
-      for (const { record, decoded } of each.objects) {
-        this.waitingObjects.set(record.id, decoded);
-        this.waitingBytes += record.body.length;
-      }
+      for (const { record, decoded } of each.objects) this.waitingObjects.set(record.id, decoded);
     }
     this.note = note;
     this.repository.context.gathering.add(this.later.land);
-    if (this.timer === undefined) this.startTimer(maxMs);
+    if (this.timer === undefined) this.startTimer(limits.maxMs);
+    return true;
   }
 
   /** Until it rings the process stays alive, so that what is gathered lands. */
@@ -200,6 +195,14 @@ export class BranchHead {
     this.waitingObjects = new Map();
     this.waitingBytes = 0;
   }
+}
+
+function bytesOf(prepared: readonly PreparedCommit[]): number {
+  const bodies = prepared.flatMap(({ record, objects }) => [
+    record.body,
+    ...objects.map((object) => object.record.body),
+  ]);
+  return bodies.reduce((bytes, body) => bytes + body.length, 0);
 }
 
 /** Each object once: commits that were made one after another may have made the same ones. */

@@ -105,7 +105,7 @@ export class Branch {
 
   /** @internal */
   get minStep(): number {
-    return Math.max(this.#head.commit.nextStep, this.#head.maxStep + 1);
+    return Math.max(this.#head.commit.nextStep, this.#head.row.maxStep + 1);
   }
 
   /**

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Granularity } from "../../src/index.js";
+import { AgstateError, type Granularity } from "../../src/index.js";
 import { type CountingStorage, counting } from "../../src/storage/decorators/counting.js";
+import { forward } from "../../src/storage/decorators/forward.js";
 import type { Storage } from "../../src/storage/port.js";
 import { agstateError, all, BACKENDS, makeStore } from "../support/stores.js";
 
@@ -64,6 +65,32 @@ describe.each(BACKENDS)("granularity on %s", (backend) => {
     while (timed.branch.gathered > 0) await sleep(10);
     expect(timed.writes()).toBe(1);
     expect(await (await timed.other()).state("/n")).toBe(2);
+  });
+
+  it("keeps what it gathered when the store fails, and not what was to come on top", async () => {
+    let fails = false;
+    const wrap = (storage: Storage): Storage => ({
+      ...forward(storage),
+      async write(batch) {
+        if (fails) throw new AgstateError("STORE_BUSY", "the store is busy");
+        return storage.write(batch);
+      },
+    });
+    const { store } = await makeStore(backend, { wrap });
+    const workflow = await store.createWorkflow("w", { state: { n: 0, list: [] } });
+    const granularity = { every: { steps: 3, ms: LONG } };
+    const branch = await workflow.branch({ agent: "a", branch: "x", granularity });
+    await branch.update(add(1));
+    await branch.update(add(2));
+    fails = true;
+    await expect(branch.update(add(3))).rejects.toEqual(agstateError("STORE_BUSY"));
+    expect(branch.gathered).toBe(2);
+    expect(await branch.state("/list")).toEqual([1, 2]);
+    fails = false;
+    await branch.update(add(3));
+    expect(branch.gathered).toBe(0);
+    expect(await branch.state("/list")).toEqual([1, 2, 3]);
+    expect(await workflow.stateAt("a/x", "/list")).toEqual([1, 2, 3]);
   });
 
   it("lands intents, seals and answers of models at once, with what was gathered before them", async () => {
