@@ -42,6 +42,8 @@ async function write(workflow: Workflow, agent: string, enough: () => boolean): 
     try {
       await workflow.branch({ agent, branch: `${name}-again`, from: second.id, create: "always" });
       expect(await workflow.stateAt(`agents/${agent}/${name}-again`)).toMatchObject({ round });
+      // Of some rounds nothing is left that a ref reaches, however fast others pick up what was left.
+      if (round % 4 === 0) await workflow.deleteBranch(`agents/${agent}/${name}-again`);
     } catch (error) {
       if (!isAgstateError(error, "MISSING_OBJECT") && !isAgstateError(error, "REVISION_NOT_FOUND"))
         throw error;
