@@ -20,7 +20,7 @@ import { quoteForMessage } from "../core/names.js";
 import { openStore, type Store } from "../store.js";
 import { workflowOf } from "./names.js";
 import { type CheckpointRecord, messageOf, type StoredCheckpoint } from "./record.js";
-import { type PutBase, Thread } from "./thread.js";
+import { type CheckpointOfThread, type PutBase, Thread } from "./thread.js";
 import { fromStored, toStored } from "./values.js";
 import { PendingWrites } from "./writes.js";
 
@@ -101,7 +101,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
     const { checkpoint_ns: namespace, checkpoint_id: only } = config.configurable ?? {};
     const end = before === undefined ? "" : getCheckpointId(before);
     for await (const thread of this.threadsOf(config)) {
-      const wanted = new Map<string, { id: string; namespace: string; commit: string }>();
+      const wanted = new Map<string, CheckpointOfThread>();
       for await (const found of thread.checkpoints.checkpoints(namespace)) {
         if ((only && found.id !== only) || (end !== "" && found.id >= end)) continue;
         const key = JSON.stringify([found.id, found.namespace]);
@@ -110,14 +110,15 @@ export class AgstateSaver extends BaseCheckpointSaver {
       }
       const writes = new Map<string, Promise<Writes>>();
       const sorted = [...wanted.values()].sort((a, b) => (a.id < b.id ? 1 : a.id > b.id ? -1 : 0));
-      for (const { namespace: of, commit } of sorted) {
-        if (left <= 0) return;
-        const stored = await thread.checkpoints.load(commit as Parameters<Thread["load"]>[0]);
+      if (left <= 0) return;
+      for await (const stored of thread.checkpoints.loadAll(sorted, left)) {
+        const of = stored.namespace;
         const metadata = await fromStored(this.serde, stored.record.metadata);
         if (!matches(metadata, filter)) continue;
         if (!writes.has(of)) writes.set(of, thread.writes.byCheckpoint(of));
         left--;
         yield this.tuple(thread, of, stored, await (writes.get(of) as Promise<Writes>));
+        if (left <= 0) return;
       }
     }
   }
@@ -241,8 +242,8 @@ export class AgstateSaver extends BaseCheckpointSaver {
     // As of a copy of a checkpoint, which stands beside it and says that nothing is new.
     const left = new Set(elsewhere);
     if (left.size > 0) {
-      for await (const { commit } of thread.checkpoints(namespace)) {
-        const { record } = await thread.load(commit);
+      for await (const { at } of thread.checkpoints(namespace)) {
+        const { record } = await thread.load(at);
         for (const name of left) {
           const version = checkpoint.channel_versions[name] as number | string;
           if (isAt(record, name, version) && hasOwn(record.channels, name)) left.delete(name);
@@ -335,8 +336,8 @@ export class AgstateSaver extends BaseCheckpointSaver {
   /** The thread that a workflow is, as its own checkpoints name it; undefined of one that has none. */
   private async threadIdOf(workflow: string): Promise<string | undefined> {
     const thread = new Thread((await (await this.open()).workflow(workflow)).internals);
-    for await (const { commit } of thread.checkpoints(undefined)) {
-      const { record } = await thread.load(commit);
+    for await (const { at } of thread.checkpoints(undefined)) {
+      const { record } = await thread.load(at);
       return workflowOf(record.thread) === workflow ? record.thread : undefined;
     }
     return undefined;

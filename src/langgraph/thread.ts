@@ -2,11 +2,12 @@ import { LRUCache } from "lru-cache";
 import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
-import { decodeValue } from "../objects/decode.js";
+import { sharingDecoder } from "../objects/decode.js";
 import { createDraftContext } from "../objects/draft/draft.js";
 import { reconcile } from "../objects/draft/reconcile.js";
 import { encodeValue, type Link, toLink } from "../objects/encode.js";
 import { normalize } from "../objects/normalize.js";
+import { BELOW_MAX_BYTES, BELOW_MAX_OBJECTS } from "../objects/reader.js";
 import { ObjectSink } from "../objects/sink.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { RefRow } from "../storage/port.js";
@@ -27,6 +28,9 @@ const AUTHOR = "langgraph";
 /** How often a put is tried while other writers move the namespace on. */
 const TRIES = 1000;
 
+/** How many checkpoints one call reads. */
+const PAGE = 100;
+
 /** How many refs one call deletes. */
 const DELETED_AT_ONCE = 500;
 
@@ -43,6 +47,14 @@ export interface PutBase {
   readonly parent: StoredCheckpoint | undefined;
   /** The checkpoint of the same id that is put once more. */
   readonly same: StoredCheckpoint | undefined;
+}
+
+/** A checkpoint as its commit tells of it, without its state. */
+export interface CheckpointOfThread {
+  readonly id: string;
+  readonly namespace: string;
+  /** Its commit. */
+  readonly at: ObjectId;
 }
 
 export interface PutRequest {
@@ -62,6 +74,8 @@ export interface PutRequest {
 export class Thread {
   private readonly latest = new LRUCache<string, Latest>({ max: 16 });
   private readonly queues = new Map<string, Promise<unknown>>();
+  /** Checkpoints that follow each other have nearly all in common. */
+  private readonly decode = sharingDecoder();
 
   constructor(readonly repository: Repository) {}
 
@@ -89,7 +103,7 @@ export class Thread {
   /** The ids of the namespace's checkpoints and of their commits; all namespaces when none is named. */
   async *checkpoints(
     namespace: string | undefined,
-  ): AsyncGenerator<{ id: string; namespace: string; commit: ObjectId }, void, undefined> {
+  ): AsyncGenerator<CheckpointOfThread, void, undefined> {
     const { repository } = this;
     const refs = (await repository.refs.list(THREAD_PREFIXES[0])).filter(({ name }) =>
       namespace === undefined ? isThreadHead(name) : isHeadOf(name, namespace),
@@ -99,15 +113,37 @@ export class Thread {
     for await (const commit of repository.load(nodes, Number.POSITIVE_INFINITY)) {
       const note = noteOf(commit);
       if (note === undefined || (namespace ?? note.namespace) !== note.namespace) continue;
-      yield { id: commit.externalId as string, namespace: note.namespace, commit: commit.id };
+      yield { id: commit.externalId as string, namespace: note.namespace, at: commit.id };
     }
   }
 
   async load(id: ObjectId): Promise<StoredCheckpoint> {
     const { commit, objects } = await this.repository.withState(id, true);
     const { state } = commit.root;
-    const value = state === undefined ? undefined : await decodeValue(objects, state);
+    const value = state === undefined ? undefined : await this.decode(objects, state);
     return { commit, record: asRecord(value, commit) };
+  }
+
+  /** Loads checkpoints in the order given; a page of them in one call, where the storage can read ahead. */
+  async *loadAll(
+    wanted: readonly CheckpointOfThread[],
+    pageSize: number,
+  ): AsyncGenerator<CheckpointOfThread & StoredCheckpoint, void, undefined> {
+    const { commits, objects } = this.repository;
+    const size = Math.min(pageSize, PAGE);
+    for (let at = 0; at < wanted.length; at += size) {
+      const page = wanted.slice(at, at + size);
+      if (objects.readsAhead) {
+        const states = (await commits.readAll(page.map(({ at }) => at))).flatMap(
+          ({ root, inline }) =>
+            root.state === undefined || inline.has(root.state.id) ? [] : root.state.id,
+        );
+        const absent = states.filter((id) => !objects.has(id));
+        const limits = { maxObjects: BELOW_MAX_OBJECTS, maxBytes: BELOW_MAX_BYTES };
+        if (absent.length > 0) await objects.readAhead({ ids: absent, ...limits });
+      }
+      for (const each of page) yield { ...each, ...(await this.load(each.at)) };
+    }
   }
 
   /** Puts a checkpoint; those of one namespace go one after the other. */

@@ -7,6 +7,7 @@ import { AgstateError } from "../core/errors.js";
 import { isJsonObject, type JsonValue, setOwn } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
+import { isStandard, restoreMessage } from "./messages.js";
 
 /**
  * Values of LangGraph as JSON, so that they are stored piece by piece, and back.
@@ -199,7 +200,11 @@ class Decoder {
   /** What fills collections: their members may come from jobs. */
   readonly last: (() => void)[] = [];
 
-  constructor(private readonly serde: SerializerProtocol) {}
+  private readonly standard: boolean;
+
+  constructor(private readonly serde: SerializerProtocol) {
+    this.standard = isStandard(serde);
+  }
 
   value(stored: JsonValue, put: Put): void {
     if (Array.isArray(stored)) put(this.list(stored));
@@ -273,6 +278,11 @@ class Decoder {
   }
 
   private serialized(type: string, payload: JsonValue, put: Put): void {
+    const message = this.standard && type === "json" ? restoreMessage(payload) : undefined;
+    if (message !== undefined) {
+      put(message);
+      return;
+    }
     const data =
       type === "json"
         ? JSON.stringify(payload)

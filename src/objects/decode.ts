@@ -13,18 +13,42 @@ import { treeKind } from "./tree-kind.js";
 
 type Loaded = ReadonlyMap<ObjectId, DecodedObject>;
 
+/** Turns a blob of JSON into its value. */
+type Parse = (blob: Blob) => JsonValue;
+type Blob = DecodedObject & { readonly type: "blob" };
+
 /**
  * Reads a whole value.
  *
  * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`, `ERASED`
  */
 export async function decodeValue(reader: ObjectReader, link: Link): Promise<JsonValue> {
-  return assemble(await reader.readWhole(link.id), link.id);
+  return assemble(await reader.readWhole(link.id), link.id, parseBlob);
 }
 
-function assemble(loaded: Loaded, id: ObjectId): JsonValue {
+/**
+ * Makes a `decodeValue` whose values share what they have in common, as long as the reader's cache has it:
+ * each blob is parsed once. Nothing in these values may be changed.
+ */
+export function sharingDecoder(): typeof decodeValue {
+  const parsed = new WeakMap<Blob, JsonValue>();
+  const parse: Parse = (blob) => {
+    const known = parsed.get(blob);
+    if (known !== undefined) return known;
+    const value = parseBlob(blob);
+    parsed.set(blob, value);
+    return value;
+  };
+  return async (reader, link) => assemble(await reader.readWhole(link.id), link.id, parse);
+}
+
+function parseBlob(blob: Blob): JsonValue {
+  return JSON.parse(blob.text) as JsonValue;
+}
+
+function assemble(loaded: Loaded, id: ObjectId, parse: Parse): JsonValue {
   const object = loaded.get(id) as DecodedObject;
-  if (object.type === "blob") return JSON.parse(object.text) as JsonValue;
+  if (object.type === "blob") return parse(object);
   switch (treeKind(object.entries)) {
     case "text": {
       const parts: string[] = [];
@@ -33,12 +57,12 @@ function assemble(loaded: Loaded, id: ObjectId): JsonValue {
     }
     case "list": {
       const list: JsonValue[] = [];
-      collectElements(loaded, id, list);
+      collectElements(loaded, id, list, parse);
       return list;
     }
     default: {
       const members: Record<string, JsonValue> = {};
-      collectMembers(loaded, object.entries, members);
+      collectMembers(loaded, object.entries, members, parse);
       return members;
     }
   }
@@ -50,14 +74,14 @@ function collectText(loaded: Loaded, id: ObjectId, into: string[]): void {
   else for (const entry of object.entries) collectText(loaded, entry.id, into);
 }
 
-function collectElements(loaded: Loaded, id: ObjectId, into: JsonValue[]): void {
+function collectElements(loaded: Loaded, id: ObjectId, into: JsonValue[], parse: Parse): void {
   const object = loaded.get(id) as DecodedObject & { type: "tree" };
   for (const entry of readNode(object.entries, id)) {
-    if (entry.kind === "n") collectElements(loaded, entry.id, into);
-    else if (entry.kind === "e") into.push(assemble(loaded, entry.id));
+    if (entry.kind === "n") collectElements(loaded, entry.id, into, parse);
+    else if (entry.kind === "e") into.push(assemble(loaded, entry.id, parse));
     else {
-      const run = loaded.get(entry.id) as DecodedObject & { type: "blob" };
-      for (const element of JSON.parse(run.text) as JsonValue[]) into.push(element);
+      const run = parse(loaded.get(entry.id) as Blob) as readonly JsonValue[];
+      for (const element of run) into.push(element);
     }
   }
 }
@@ -66,13 +90,14 @@ function collectMembers(
   loaded: Loaded,
   entries: readonly TreeEntry[],
   into: Record<string, JsonValue>,
+  parse: Parse,
 ): void {
   for (const entry of entries) {
     if (entry.name[0] === "{") {
       const bucket = loaded.get(entry.id) as DecodedObject & { type: "tree" };
-      collectMembers(loaded, bucket.entries, into);
+      collectMembers(loaded, bucket.entries, into, parse);
     } else {
-      setOwn(into, unescapeKey(entry.name), assemble(loaded, entry.id));
+      setOwn(into, unescapeKey(entry.name), assemble(loaded, entry.id, parse));
     }
   }
 }
