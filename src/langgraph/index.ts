@@ -3,4 +3,4 @@
  *
  * @module
  */
-export { AgstateSaver } from "./saver.js";
+export { AgstateSaver, type AgstateSaverOptions } from "./saver.js";

@@ -20,7 +20,7 @@ import { quoteForMessage } from "../core/names.js";
 import { openStore, type Store } from "../store.js";
 import { workflowOf } from "./names.js";
 import { type CheckpointRecord, messageOf, type StoredCheckpoint } from "./record.js";
-import { type CheckpointOfThread, type PutBase, Thread } from "./thread.js";
+import { type CheckpointOfThread, type ConcurrentPuts, type PutBase, Thread } from "./thread.js";
 import { fromStored, toStored } from "./values.js";
 import { PendingWrites } from "./writes.js";
 
@@ -35,6 +35,18 @@ interface OpenThread {
 
 type Writes = Map<string, CheckpointPendingWrite[]>;
 
+export interface AgstateSaverOptions {
+  /**
+   * What becomes of a put that goes on from a checkpoint on which somebody else has put another meanwhile, or
+   * begins a thread that somebody else has begun: `fork` keeps both side by side, and the last is the latest;
+   * `refuse` is `REF_CONFLICT`, and nothing is written. Default `fork`.
+   *
+   * Time travel is a fork either way: what was read by its id when it was no longer the latest may be gone on
+   * from, and a copy stands beside its original.
+   */
+  readonly concurrentPuts?: ConcurrentPuts;
+}
+
 /**
  * A LangGraph checkpointer over any agstate store: a thread is a workflow, a checkpoint a commit.
  *
@@ -48,14 +60,27 @@ export class AgstateSaver extends BaseCheckpointSaver {
   private readonly underWay = new Map<string, Set<Promise<void>>>();
   private opened: Promise<Store> | undefined;
 
-  /** @param store whose it stays: the caller closes it */
-  constructor(private readonly store: Store | { readonly url: string }) {
+  private readonly concurrentPuts: ConcurrentPuts;
+
+  /**
+   * @param store whose it stays: the caller closes it
+   * @throws AgstateError `INVALID_ARGUMENT`
+   */
+  constructor(
+    private readonly store: Store | { readonly url: string },
+    { concurrentPuts = "fork" }: AgstateSaverOptions = {},
+  ) {
     super();
+    if (concurrentPuts !== "fork" && concurrentPuts !== "refuse") {
+      const message = `concurrentPuts is ${quoteForMessage(String(concurrentPuts))}; it must be "fork" or "refuse"`;
+      throw new AgstateError("INVALID_ARGUMENT", message, { field: "concurrentPuts" });
+    }
+    this.concurrentPuts = concurrentPuts;
   }
 
   /** A saver with a store of its own, as `openStore` names them; `end` closes it. */
-  static fromConnString(url: string): AgstateSaver {
-    return new AgstateSaver({ url });
+  static fromConnString(url: string, options: AgstateSaverOptions = {}): AgstateSaver {
+    return new AgstateSaver({ url }, options);
   }
 
   /** Opens the store, and makes it when it is not there; otherwise the first use does. */
@@ -83,6 +108,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
     const [stored, writes] = await Promise.all([
       thread.checkpoints.find(namespace, wanted),
       thread.writes.byCheckpoint(namespace, wanted),
+      thread.checkpoints.noteRead(namespace, wanted),
     ]);
     return stored && this.tuple(thread, namespace, stored, writes);
   }
@@ -148,6 +174,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
         namespace,
         id: checkpoint.id,
         parent,
+        beside: metadata.source === "fork",
         message: (note) => messageOf(metadata, note),
         record: async (base) => ({
           channels: await this.channels(checkpoints, namespace, base, {
@@ -359,7 +386,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
     if (meanwhile !== undefined) return meanwhile;
     const thread = {
       id,
-      checkpoints: new Thread(repository),
+      checkpoints: new Thread(repository, this.concurrentPuts),
       writes: new PendingWrites(repository, this.serde),
     };
     this.threads.set(id, thread);

@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
+import { quoteForMessage } from "../core/names.js";
 import { sharingDecoder } from "../objects/decode.js";
 import { createDraftContext } from "../objects/draft/draft.js";
 import { reconcile } from "../objects/draft/reconcile.js";
@@ -34,6 +35,16 @@ const PAGE = 100;
 /** How many refs one call deletes. */
 const DELETED_AT_ONCE = 500;
 
+/** How many checkpoints are known to be read as ones that others stand on. */
+const FORKED_MAX = 1000;
+
+/**
+ * What becomes of a put whose parent is no longer the latest: a fork, or the error `REF_CONFLICT`.
+ *
+ * A checkpoint that was read by its id when it was not the latest may be forked either way.
+ */
+export type ConcurrentPuts = "fork" | "refuse";
+
 /** Where a namespace is. */
 interface Latest extends StoredCheckpoint {
   /** The ref's row; its commit is the checkpoint's, unless somebody committed on top of it. */
@@ -61,6 +72,8 @@ export interface PutRequest {
   readonly namespace: string;
   readonly id: string;
   readonly parent: string | undefined;
+  /** It is meant to stand beside others: the copy of a checkpoint. */
+  readonly beside: boolean;
   readonly record: (base: PutBase) => Promise<CheckpointRecord>;
   readonly message: (note: CheckpointNote) => string;
 }
@@ -76,8 +89,13 @@ export class Thread {
   private readonly queues = new Map<string, Promise<unknown>>();
   /** Checkpoints that follow each other have nearly all in common. */
   private readonly decode = sharingDecoder();
+  /** Checkpoints that were not the latest when they were read by their ids: to go on from there is a fork on purpose. */
+  private readonly forked = new LRUCache<string, true>({ max: FORKED_MAX });
 
-  constructor(readonly repository: Repository) {}
+  constructor(
+    readonly repository: Repository,
+    private readonly concurrentPuts: ConcurrentPuts = "fork",
+  ) {}
 
   /** The checkpoint that was put last into the namespace. */
   async last(namespace: string): Promise<StoredCheckpoint | undefined> {
@@ -98,6 +116,15 @@ export class Thread {
       if (note?.namespace === namespace && note.epoch === epoch) return this.load(commit.id);
     }
     return undefined;
+  }
+
+  /** Remembers of a checkpoint that somebody reads by its id whether it may be forked. */
+  async noteRead(namespace: string, id: string): Promise<void> {
+    if (this.concurrentPuts === "fork") return;
+    const key = JSON.stringify([namespace, id]);
+    const latest = await this.readLatest(namespace);
+    if (latest === undefined || latest.record.checkpoint.id === id) this.forked.delete(key);
+    else this.forked.set(key, true);
   }
 
   /** The ids of the namespace's checkpoints and of their commits; all namespaces when none is named. */
@@ -181,7 +208,11 @@ export class Thread {
 
   private async putNow(request: PutRequest): Promise<void> {
     const { namespace } = request;
-    let latest = this.latest.get(namespace) ?? (await this.readLatest(namespace));
+    let latest = this.latest.get(namespace);
+    const known = latest?.record.checkpoint.id;
+    // What is refused is refused by what is stored now, not by what was seen last.
+    if (known === undefined || (this.concurrentPuts === "refuse" && known !== request.parent))
+      latest = await this.readLatest(namespace);
     for (let tries = 1; ; tries++) {
       const put = await this.prepare(request, latest);
       const answers = await this.repository.refs.apply({
@@ -216,6 +247,8 @@ export class Thread {
   }> {
     const { namespace, id } = request;
     const base = await this.base(request, latest);
+    if (this.concurrentPuts === "refuse" && latest !== undefined)
+      this.refuseConcurrent(request, base, latest);
     const below = base.same ?? base.parent;
     const note = latest?.note ?? { namespace, epoch: this.repository.context.randomHex(16) };
     const { record, commit } = await this.commit(request, base, below, note);
@@ -242,6 +275,27 @@ export class Thread {
       });
     }
     return { updates, commit, record, note };
+  }
+
+  /** @throws AgstateError `REF_CONFLICT` */
+  private refuseConcurrent(
+    { namespace, id, parent, beside }: PutRequest,
+    base: PutBase,
+    { record }: Latest,
+  ): void {
+    const { thread } = record;
+    const latest = record.checkpoint.id;
+    if (beside || base.same !== undefined || parent === latest) return;
+    // Nobody goes on from a checkpoint that is not stored.
+    if (parent !== undefined && base.parent === undefined) return;
+    if (parent !== undefined && this.forked.has(JSON.stringify([namespace, parent]))) return;
+    const [t, ns, own, other] = [thread, namespace, id, latest].map(quoteForMessage);
+    const from = parent === undefined ? "begins anew" : `goes on from ${quoteForMessage(parent)}`;
+    throw new AgstateError(
+      "REF_CONFLICT",
+      `thread ${t}, namespace ${ns}: checkpoint ${own} ${from}, but meanwhile ${other} was put; nothing was written. Read the latest and go on from there, read the older checkpoint by its id to fork it, or let the saver fork (concurrentPuts: "fork")`,
+      { thread, namespace, checkpoint: id, expected: parent ?? null, actual: latest },
+    );
   }
 
   private async base(

@@ -152,15 +152,19 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   fc.record({ do: fc.constant("copy" as const), at: index }),
 );
 
-it.each(BACKENDS)(
-  "gives the same results as MemorySaver in random graphs, on %s",
-  async (backend) => {
+it.each(
+  BACKENDS.flatMap((backend) =>
+    (["fork", "refuse"] as const).map((how) => [backend, how] as const),
+  ),
+)(
+  "gives the same results as MemorySaver in random graphs, on %s, where concurrent puts %s",
+  async (backend, concurrentPuts) => {
     const { store } = await makeStore(backend);
     const property = fc.asyncProperty(
       layersOf,
       fc.array(action, { maxLength: 6 }),
       async (layers, actions) => {
-        const saver = new AgstateSaver(store);
+        const saver = new AgstateSaver(store, { concurrentPuts });
         await saver.deleteThread("t");
         const expected = await run(layers, actions, new MemorySaver());
         expect(await run(layers, actions, saver)).toEqual(expected);

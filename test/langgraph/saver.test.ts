@@ -251,6 +251,44 @@ describe.each(BACKENDS)("AgstateSaver, on %s", (backend) => {
     expect(forks.map(idOf)).toContain((await cold.getTuple(thread("t")))?.checkpoint.id);
   });
 
+  it("refuses the later of two writers on one checkpoint where it is told to, and lets time travel fork", async () => {
+    const { store, another } = await begin();
+    const refuse = { concurrentPuts: "refuse" } as const;
+    const one = new AgstateSaver(store, refuse);
+    const two = new AgstateSaver(await another(), refuse);
+    const root = await put(one, thread("t"), { n: 0 });
+    for (const saver of [one, two]) await saver.getTuple(thread("t"));
+    await two.getTuple(root);
+    const won = await put(one, root, { n: 1 });
+    const lost = checkpointOf({ n: 2 }, { n: 2 });
+    const conflict = { thread: "t", namespace: "", checkpoint: lost.id, actual: idOf(won) };
+    for (const saver of [two, one]) {
+      await expect(saver.put(root, lost, META, { n: 2 })).rejects.toEqual(
+        agstateError("REF_CONFLICT", { ...conflict, expected: idOf(root) }),
+      );
+    }
+    await expect(two.put(thread("t"), lost, META, { n: 2 })).rejects.toEqual(
+      agstateError("REF_CONFLICT", { ...conflict, expected: null }),
+    );
+    expect((await idsOf(two, thread("t"))).sort()).toEqual([root, won].map(idOf).sort());
+
+    // The same once more is no conflict, nor is what knows that it is not at the latest.
+    await one.put(
+      thread("t"),
+      checkpointOf({ n: 1 }, { n: 1 }),
+      { ...META, source: "fork" },
+      { n: 1 },
+    );
+    await two.put(root, { ...checkpointOf({ n: 1 }, { n: 1 }), id: idOf(won) }, META, { n: 1 });
+    await two.getTuple(root);
+    const fork = await two.put(root, lost, META, { n: 2 });
+    expect((await two.getTuple(thread("t")))?.config).toEqual(fork);
+    expect(await valuesAt(two, won)).toEqual({ n: 1 });
+    expect(() => new AgstateSaver(store, { concurrentPuts: "lose" as "fork" })).toThrow(
+      agstateError("INVALID_ARGUMENT") as Error,
+    );
+  });
+
   it("takes the last put for the latest, whatever its id, and one that is put again for its new contents", async () => {
     const { saver, reopened } = await begin();
     const first = checkpointOf({ n: 1 }, { n: 1 });
