@@ -61,6 +61,8 @@ const owned = {
   commander: ["cli"],
   "@langchain/core": ["langgraph"],
   "@langchain/langgraph-checkpoint": ["langgraph"],
+  "@langchain/langgraph-checkpoint-postgres": ["langgraph"],
+  "@langchain/langgraph-checkpoint-sqlite": ["langgraph"],
   "@noble/hashes": ["objects"],
   "fast-json-stable-stringify": ["objects"],
 };

@@ -187,7 +187,11 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--grace <time>", "keep what is younger, such as 12h or 30d (default: 14d)")
     .action(action(() => import("./commands/gc.js")));
 
-  command(program, "import <file>", "turn a transcript of an agent into a workflow")
+  command(
+    program,
+    "import <source>",
+    "turn a transcript, or LangGraph's checkpoints, into workflows",
+  )
     .addOption(
       new Option(
         "--format <format>",
@@ -195,6 +199,14 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
       ).choices(["messages", "swe-agent"]),
     )
     .option("--agents", "put each conversation of the file on a branch of its own")
+    .addOption(
+      new Option(
+        "--from <checkpointer>",
+        "copy all threads of a PostgresSaver (the source is its URL, ?schema=NAME for a schema) or a SqliteSaver (its file), and check them; again, it goes on",
+      )
+        .choices(["langgraph-postgres", "langgraph-sqlite"])
+        .conflicts(["format", "agents"]),
+    )
     .action(action(() => import("./commands/import.js")));
 
   command(program, "export", "write the workflow as a Git repository")

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { isAgstateError } from "../../core/errors.js";
+import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { Workflow } from "../../store/workflow.js";
 import type { Store } from "../../store.js";
 import { importTranscript, readTranscript } from "../../transcripts/import.js";
@@ -9,13 +9,15 @@ import { readInput } from "../input.js";
 import { escapeLine } from "../render/escape.js";
 import { plural } from "../render/sizes.js";
 import type { Session } from "../session.js";
+import { type CheckpointsFrom, importFrom } from "./import-checkpoints.js";
 
 interface Options {
   readonly format?: TranscriptFormat;
   readonly agents?: boolean;
+  readonly from?: CheckpointsFrom;
 }
 
-/** `agstate import FILE`: into a new workflow named after the file, or into the one that `-w` names. */
+/** `agstate import FILE`: into a new workflow named after the file, or into the one that `-w` names; `--from`: checkpoints. */
 export async function run(
   session: Session,
   args: readonly string[],
@@ -23,6 +25,15 @@ export async function run(
 ): Promise<undefined> {
   const { out } = session;
   const file = args[0] as string;
+  if (options.from !== undefined) {
+    if (session.options.workflow !== undefined) {
+      throw new AgstateError(
+        "INVALID_ARGUMENT",
+        "--from imports every thread into a workflow of its own; leave out -w",
+      );
+    }
+    return importFrom(session, options.from, file);
+  }
   const name = basename(file);
   const format = options.format ?? (/\.traj(\.json)?$/.test(name) ? "swe-agent" : "messages");
   const transcript = readTranscript(await readInput(file), format, name);
