@@ -51,6 +51,11 @@ it("copies all threads of a SqliteSaver, leaves the file alone, and refuses one 
   expect(first).toMatchObject({ threads: 3, skipped: 0, verified: first?.checkpoints });
   await store.close();
   expect(sandbox.json(args)).toEqual([{ ...first, skipped: first?.checkpoints }]);
+  const [tuple] = await all(
+    saver.list({ configurable: { thread_id: "plain", checkpoint_ns: "" } }),
+  );
+  await saver.putWrites(tuple?.config ?? {}, [["log", ["later"]]], "later");
+  expect(sandbox.json(args)).toMatchObject([{ writes: (first?.writes ?? 0) + 1 }]);
   saver.db.exec("UPDATE writes SET channel = 'other' WHERE thread_id = 'plain'");
   const refused = sandbox.run(args);
   expect(refused.status).toBe(4);

@@ -50,8 +50,12 @@ export async function importCheckpoints(
     if (tuple === undefined) continue;
     if (place.thread !== last) done.threads++;
     last = place.thread;
-    const there = await reader.getTuple(configOf(place));
+    let there = await reader.getTuple(configOf(place));
     if (there !== undefined) {
+      if (lacksWritesOnly(tuple, there)) {
+        await copyWrites(saver, place, tuple);
+        there = await reader.getTuple(configOf(place));
+      }
       check(place, tuple, there, "WORKFLOW_EXISTS");
       done.skipped++;
     } else {
@@ -69,11 +73,10 @@ export async function importCheckpoints(
 async function copy(
   saver: AgstateSaver,
   place: CheckpointPlace,
-  { checkpoint, metadata, parentConfig, pendingWrites = [] }: CheckpointTuple,
+  tuple: CheckpointTuple,
 ): Promise<void> {
-  for (const [task, writes] of byTask(pendingWrites)) {
-    await saver.putWrites(configOf(place), inPlace(writes), task);
-  }
+  const { checkpoint, metadata, parentConfig } = tuple;
+  await copyWrites(saver, place, tuple);
   const parent = { ...place, id: parentConfig?.configurable?.checkpoint_id };
   // Named as new, a channel has the value that the source says, whatever the parent had.
   const names = Object.keys({ ...checkpoint.channel_values, ...checkpoint.channel_versions });
@@ -83,6 +86,25 @@ async function copy(
     checkpoint,
     metadata as CheckpointMetadata,
     Object.fromEntries(versions),
+  );
+}
+
+async function copyWrites(
+  saver: AgstateSaver,
+  place: CheckpointPlace,
+  { pendingWrites = [] }: CheckpointTuple,
+): Promise<void> {
+  for (const [task, writes] of byTask(pendingWrites)) {
+    await saver.putWrites(configOf(place), inPlace(writes), task);
+  }
+}
+
+/** Whether the source's tasks have written more since the checkpoint was imported, and nothing else. */
+function lacksWritesOnly(source: CheckpointTuple, stored: CheckpointTuple): boolean {
+  const [has, wants] = [stored.pendingWrites ?? [], source.pendingWrites ?? []];
+  return (
+    has.length < wants.length &&
+    has.every((write) => wants.some((wanted) => isDeepStrictEqual(wanted, write)))
   );
 }
 
