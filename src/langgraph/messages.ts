@@ -67,7 +67,8 @@ export function restoreMessage(payload: JsonValue): object | undefined {
   const fields: Record<string, unknown> = {};
   for (const [key, stored] of Object.entries(kwargs)) {
     if (isUndefined(stored)) continue;
-    if (key === "lc" || !(known.kept.has(key) || /^[A-Za-z0-9]+$/.test(key))) return undefined;
+    const keepsName = known.kept.has(key) || (/^[A-Za-z0-9]+$/.test(key) && !(key in {}));
+    if (key === "lc" || !keepsName) return undefined;
     const value = copy(stored, 1);
     if (value === UNUSUAL) return undefined;
     fields[key] = value;

@@ -151,14 +151,18 @@ export class Thread {
     return { commit, record: asRecord(value, commit) };
   }
 
-  /** Loads checkpoints in the order given; a page of them in one call, where the storage can read ahead. */
+  /**
+   * Loads checkpoints in the order given; a page of them in one call, where the storage can read ahead.
+   *
+   * @param first how many the first page has; whoever takes more gets larger ones
+   */
   async *loadAll(
     wanted: readonly CheckpointOfThread[],
-    pageSize: number,
+    first: number,
   ): AsyncGenerator<CheckpointOfThread & StoredCheckpoint, void, undefined> {
     const { commits, objects } = this.repository;
-    const size = Math.min(pageSize, PAGE);
-    for (let at = 0; at < wanted.length; at += size) {
+    let size = Math.min(first, PAGE);
+    for (let at = 0; at < wanted.length; at += size, size = Math.min(2 * size, PAGE)) {
       const page = wanted.slice(at, at + size);
       if (objects.readsAhead) {
         const states = (await commits.readAll(page.map(({ at }) => at))).flatMap(

@@ -55,7 +55,16 @@ const USUAL: readonly object[] = [
 const json = fc.jsonValue({ maxDepth: 4 });
 /** Among others keys that a serializer takes for its own. */
 const key = fc.oneof(
-  fc.constantFrom("lc", "id", "type", "__proto__", "__lc_escaped__", "snake_case", "with space"),
+  fc.constantFrom(
+    "constructor",
+    "lc",
+    "id",
+    "type",
+    "__proto__",
+    "__lc_escaped__",
+    "snake_case",
+    "with space",
+  ),
   fc.string(),
 );
 const tagged = fc.constantFrom<object>(
