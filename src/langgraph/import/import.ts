@@ -118,7 +118,11 @@ function inPlace(writes: readonly CheckpointPendingWrite[]): PendingWrite[] {
 /** The writes of each task, tasks by code units: databases sort them each in its own way. */
 function byTask(writes: readonly CheckpointPendingWrite[]) {
   const tasks = new Map<string, CheckpointPendingWrite[]>();
-  for (const write of writes) tasks.set(write[0], [...(tasks.get(write[0]) ?? []), write]);
+  for (const write of writes) {
+    const of = tasks.get(write[0]);
+    if (of === undefined) tasks.set(write[0], [write]);
+    else of.push(write);
+  }
   return [...tasks].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
