@@ -2,8 +2,8 @@
 -- alone, all landed by the one statement that calls this.
 --
 -- Locks are taken in one order everywhere: refs by workflow and name, then commits that the
--- batches build on, by workflow and id, then the rows of objects, which the caller gives in
--- this order. No ref comes twice. A row of a commit exists only if its move
+-- batches build on, by workflow and id, then the rows of objects, then pending rows, which the caller
+-- gives in this order. No ref and no pending row comes twice. A row of a commit exists only if its move
 -- happened, so a batch that is sent again finds it and has landed; a batch that is still
 -- under way holds the lock of its ref, or the unique entry of the row that it creates.
 --
@@ -41,6 +41,8 @@ CREATE FUNCTION write_batches(
   c_external text[], c_inline int[], c_body int[],
   k_batch int[], k_id bytea, k_needs boolean[], -- commits that a batch refers to and does not bring
   o_batch int[], o_id bytea, o_type int[], o_encoding int[], o_body int[],
+  x_batch int[], x_prefix text[], -- pending rows to drop
+  d_batch int[], d_key text[], d_index int[], d_body int[], d_at int[],
   p_bodies bytea
 ) RETURNS TABLE (
   r_batch int, r_move int, r_status int, r_id text, r_seq bigint, r_log_hash text,
@@ -79,6 +81,7 @@ DECLARE
   changed boolean;
   won boolean[] := array_fill(false, ARRAY[greatest(cardinality(b_workflow), 1)]);
   any_won boolean := false;
+  there boolean[] := won;     -- batches whose workflow is there
   creates boolean;
   carries boolean;
   stored boolean;
@@ -90,6 +93,7 @@ DECLARE
   v_log_time bigint; v_actor text; v_reason text; v_trace text;
   v_id bytea; v_generation bigint; v_time bigint; v_parents bytea; v_external text;
   v_inline bytea; v_body bytea; v_type smallint; v_encoding smallint;
+  v_key text; v_index int;
   n_inline int;
   n_rows int;
   i int;
@@ -144,6 +148,7 @@ BEGIN
       IF NOT FOUND THEN batch_status := 3; END IF;
     END IF;
     IF batch_status = 0 THEN known := wf; END IF;
+    there[b] := batch_status < 2;
     r_batch := b; r_move := 0; r_status := batch_status;
     r_id := NULL; r_seq := NULL; r_log_hash := NULL; r_incarnation := NULL; r_max_step := NULL;
     r_missing := NULL;
@@ -355,6 +360,20 @@ BEGIN
           ELSE :"schema".is_object(excluded.type, excluded.id, excluded.body) END;
     END IF;
     c_at := c_at + o_body[x];
+  END LOOP;
+
+  FOR x IN 1 .. cardinality(x_batch) LOOP
+    CONTINUE WHEN NOT there[x_batch[x]];
+    wf := b_workflow[x_batch[x]]; v_key := x_prefix[x];
+    DELETE FROM :"schema".pending AS t
+      WHERE t.workflow_id = wf AND t.key >= v_key AND starts_with(t.key, v_key);
+  END LOOP;
+  FOR x IN 1 .. cardinality(d_batch) LOOP
+    CONTINUE WHEN NOT there[d_batch[x]];
+    wf := b_workflow[d_batch[x]]; v_key := d_key[x]; v_index := d_index[x];
+    v_body := substring(p_bodies FROM d_at[x] FOR d_body[x]);
+    INSERT INTO :"schema".pending AS t (workflow_id, idx, key, body) VALUES (wf, v_index, v_key, v_body)
+      ON CONFLICT (workflow_id, key, idx) DO UPDATE SET body = excluded.body WHERE excluded.idx < 0;
   END LOOP;
   PERFORM :"schema".notify_watchers(ARRAY(SELECT b_workflow[u.n] FROM generate_subscripts(b_workflow, 1) AS u (n) WHERE won[u.n]));
 END

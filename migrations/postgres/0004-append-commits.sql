@@ -8,7 +8,8 @@
 -- (unique_violation); write_batches tells then, too.
 --
 -- Locks are taken in the same order as there: refs, which come in the order of workflows and names, then
--- commits, then objects, which come in the order of workflows and ids. An object that an earlier
+-- commits, then objects, which come in the order of workflows and ids, then pending rows, in the order of
+-- workflows, keys and indexes. An object that an earlier
 -- batch brings as well has its batch's place negative.
 --
 -- The planner knows neither how long arrays are nor, before statistics are there, how many refs a workflow has.
@@ -23,6 +24,7 @@ CREATE FUNCTION append_commits(
   c_id bytea, c_generation bigint[], c_time bigint[], c_external text[], c_inline int[],
   c_body int[], c_at int[],
   o_batch int[], o_id bytea, o_type int[], o_encoding int[], o_body int[], o_at int[],
+  d_batch int[], d_key text[], d_index int[], d_body int[], d_at int[],
   p_bodies bytea
 ) RETURNS text LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off
@@ -99,6 +101,14 @@ BEGIN
         AND t.body = excluded.body
       THEN t.seen_at < p_stale
       ELSE :"schema".is_object(excluded.type, excluded.id, excluded.body) END;
+  IF cardinality(d_batch) > 0 THEN
+    -- Those of batches that did not land are put by write_batches.
+    INSERT INTO :"schema".pending AS t (workflow_id, idx, key, body)
+      SELECT b_workflow[d.b], d.idx, d.key, substring(p_bodies FROM d.at FOR d.len)
+        FROM unnest(d_batch, d_key, d_index, d_body, d_at) WITH ORDINALITY AS d (b, key, idx, len, at, n)
+        WHERE d.b = ANY (landed) ORDER BY d.n
+      ON CONFLICT (workflow_id, key, idx) DO UPDATE SET body = excluded.body WHERE excluded.idx < 0;
+  END IF;
   -- Looked up here, as calling the function costs more than finding nobody.
   IF EXISTS (SELECT 1 FROM :"schema".watchers AS t WHERE t.workflow_id = ANY (b_workflow)) THEN
     PERFORM :"schema".notify_watchers(b_workflow);

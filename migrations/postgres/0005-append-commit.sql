@@ -5,11 +5,13 @@ CREATE FUNCTION append_commit(
   m_ref text, m_expect_id bytea, m_expect_seq bigint, m_max_step bigint, m_time bigint,
   m_actor text, m_reason text, m_trace text,
   c_id bytea, c_generation bigint, c_time bigint, c_external text, c_inline bytea, c_body bytea,
-  o_id bytea, o_type int[], o_encoding int[], o_body int[], p_bodies bytea
+  o_id bytea, o_type int[], o_encoding int[], o_body int[],
+  d_key text[], d_index int[], d_body int[], p_bodies bytea
 ) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   r record;
   v_type smallint; v_encoding smallint; v_id bytea; v_body bytea;
+  v_key text; v_index int;
   at int := 1;
 BEGIN
   -- As in append_commits: read as it was, and moved only where it still is so.
@@ -47,6 +49,14 @@ BEGIN
         THEN t.seen_at < p_stale
         ELSE :"schema".is_object(excluded.type, excluded.id, excluded.body) END;
     at := at + o_body[i];
+  END LOOP;
+  FOR i IN 1 .. cardinality(d_key) LOOP
+    v_key := d_key[i]; v_index := d_index[i];
+    v_body := substring(p_bodies FROM at FOR d_body[i]);
+    INSERT INTO :"schema".pending AS t (workflow_id, idx, key, body)
+      VALUES (p_workflow, v_index, v_key, v_body)
+      ON CONFLICT (workflow_id, key, idx) DO UPDATE SET body = excluded.body WHERE excluded.idx < 0;
+    at := at + d_body[i];
   END LOOP;
   -- Looked up here, as calling the function costs more than finding nobody.
   IF EXISTS (SELECT 1 FROM :"schema".watchers AS t WHERE t.workflow_id = p_workflow) THEN

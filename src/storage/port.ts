@@ -154,7 +154,19 @@ export interface WorkflowRecord {
 export const BRANCHES = "refs/heads/";
 
 /**
- * Objects, commits and ref moves of one workflow, landing in one transaction.
+ * What somebody wrote beside the history and no commit holds yet: bytes under a key and an index. It is neither an
+ * object nor reached from anywhere: it stays, whatever is collected, until it is dropped.
+ */
+export interface PendingRow {
+  /** Of at most 1,024 bytes of UTF-8, without U+0000. */
+  readonly key: string;
+  /** A whole number of 32 bits with its sign. */
+  readonly index: number;
+  readonly body: Uint8Array;
+}
+
+/**
+ * Objects, commits, ref moves and pending rows of one workflow, landing in one transaction.
  *
  * At most one move a ref. Objects are stored when at least one move happens.
  * Objects are in any order; what they refer to is either in the batch or
@@ -180,6 +192,13 @@ export interface WriteBatch {
   readonly moves: readonly RefMove[];
   /** All moves or none; without it each move is judged alone. */
   readonly atomic: boolean;
+  /** Drops all pending rows whose key begins with one of these, before any is put; whether or not moves happen. */
+  readonly dropPending?: readonly string[] | undefined;
+  /**
+   * Puts pending rows, whether or not moves happen. A row of an index below 0 replaces the one that is there;
+   * of any other index the first stays.
+   */
+  readonly pending?: readonly PendingRow[] | undefined;
 }
 
 export type MoveAnswer =
@@ -269,7 +288,8 @@ export interface StoreDescription {
 export interface Usage {
   readonly commits: number;
   readonly objects: number;
-  /** Bytes of object and commit bodies, inlined ones included. */
+  readonly pending: number;
+  /** Bytes of bodies: of objects, commits, inlined ones included, and pending rows. */
   readonly bytes: number;
 }
 
@@ -373,6 +393,12 @@ export interface Storage {
 
   /** Finds the commits with this external id, oldest first. */
   findExternal(workflow: string, externalId: string): Promise<ObjectId[]>;
+
+  /**
+   * Reads the pending rows whose key begins with one of the prefixes, of which none begins with another,
+   * sorted by key (bytes of UTF-8), then by index.
+   */
+  readPending(workflow: string, prefixes: readonly string[]): Promise<PendingRow[]>;
 
   /** Reads workflows of the catalogue in the order of their ids (bytes of UTF-8), those after `after`. */
   readWorkflows(options: { after?: string; limit: number }): Promise<WorkflowRecord[]>;

@@ -12,6 +12,7 @@ import type {
   Storage,
   WorkflowRecord,
   WriteAnswer,
+  WriteBatch,
 } from "../storage/port.js";
 
 /*
@@ -177,7 +178,7 @@ export async function begin(storage: Storage, ...ids: readonly string[]): Promis
 export function send(
   storage: Storage,
   moves: readonly RefMove[],
-  rest: { objects?: readonly ObjectRecord[]; atomic?: boolean; workflow?: string } = {},
+  rest: Partial<Omit<WriteBatch, "moves">> = {},
 ): Promise<WriteAnswer> {
   return storage.write({ workflow: "w", objects: [], moves, atomic: false, ...rest });
 }

@@ -5,6 +5,7 @@ import { graphCases } from "./cases/graph.js";
 import { lifeCases } from "./cases/life.js";
 import { moveCases } from "./cases/moves.js";
 import { objectCases } from "./cases/objects.js";
+import { pendingCases } from "./cases/pending.js";
 import { reflogCases } from "./cases/reflog.js";
 import { refCases } from "./cases/refs.js";
 import { watchCases } from "./cases/watch.js";
@@ -20,6 +21,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...belowCases,
   ...graphCases,
   ...collectCases,
+  ...pendingCases,
   ...lifeCases,
   ...watchCases,
 ];

@@ -6,6 +6,7 @@ import type {
   CommitRecord,
   MoveAnswer,
   ObjectRecord,
+  PendingRow,
   RefRow,
   Storage,
   StoredReflogEntry,
@@ -25,6 +26,10 @@ function answering(good: Storage, change: (answer: MoveAnswer) => MoveAnswer): S
       return { ...answer, moves: answer.moves.map(change) };
     },
   };
+}
+
+function nameOf(workflow: string, { key, index }: PendingRow): string {
+  return JSON.stringify([workflow, key, index]);
 }
 
 function readingRefs(good: Storage, change: (rows: RefRow[]) => RefRow[]): Storage {
@@ -438,6 +443,87 @@ export const canaries: Readonly<Record<string, Canary>> = {
       const usage = await good.usage(w);
       const { rows } = await good.scanCommits(w, null, 1000);
       return { ...usage, objects: usage.objects - rows.flatMap((c) => c.inline).length };
+    },
+  }),
+  "replaces pending rows": (good) => {
+    const held = new Map<string, PendingRow>();
+    return {
+      ...forward(good),
+      async write(batch) {
+        for (const row of batch.pending ?? []) held.set(nameOf(batch.workflow, row), row);
+        return good.write(batch);
+      },
+      async readPending(w, prefixes) {
+        const rows = await good.readPending(w, prefixes);
+        return rows.map((row) => held.get(nameOf(w, row)) ?? row);
+      },
+    };
+  },
+  "never replaces a pending row": (good) => {
+    const held = new Map<string, PendingRow>();
+    return {
+      ...forward(good),
+      async write(batch) {
+        for (const row of batch.pending ?? []) {
+          const name = nameOf(batch.workflow, row);
+          if (!held.has(name)) held.set(name, row);
+        }
+        return good.write(batch);
+      },
+      async readPending(w, prefixes) {
+        const rows = await good.readPending(w, prefixes);
+        return rows.map((row) => held.get(nameOf(w, row)) ?? row);
+      },
+    };
+  },
+  "puts pending rows only with moves": (good) => ({
+    ...forward(good),
+    write: ({ pending, ...batch }) =>
+      good.write(batch.moves.length > 0 ? { ...batch, pending } : batch),
+  }),
+  "leaves pending rows of refused moves out": (good) => ({
+    ...forward(good),
+    async write({ pending, ...batch }) {
+      const answer = await good.write(batch);
+      const refused = answer.moves.some(({ outcome }) => outcome !== "moved");
+      if (!refused && answer.workflow !== "exists" && answer.workflow !== "missing")
+        await good.write({ ...batch, create: undefined, moves: [], objects: [], pending });
+      return answer;
+    },
+  }),
+  "drops pending rows after others are put": (good) => ({
+    ...forward(good),
+    async write({ dropPending, ...batch }) {
+      const answer = await good.write(batch);
+      await good.write({ ...batch, create: undefined, moves: [], pending: [], dropPending });
+      return answer;
+    },
+  }),
+  "drops no pending row": (good) => ({
+    ...forward(good),
+    write: (batch) => good.write({ ...batch, dropPending: [] }),
+  }),
+  "takes a prefix of pending rows for a pattern": (good) => ({
+    ...forward(good),
+    async readPending(w, prefixes) {
+      const matches = (key: string, prefix: string) =>
+        new RegExp(`^${prefix.replace("%", ".").replace("_", ".")}`, "u").test(key);
+      const rows = await good.readPending(w, [""]);
+      return rows.filter(({ key }) => prefixes.some((prefix) => matches(key, prefix)));
+    },
+  }),
+  "sorts pending rows as UTF-16": (good) => ({
+    ...forward(good),
+    async readPending(w, prefixes) {
+      const rows = await good.readPending(w, prefixes);
+      return rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.index - b.index));
+    },
+  }),
+  "collects pending rows": (good) => ({
+    ...forward(good),
+    async sweep(w, ids, by) {
+      await good.write({ workflow: w, objects: [], moves: [], atomic: true, dropPending: [""] });
+      return good.sweep(w, ids, by);
     },
   }),
   "sweeps what is not condemned": (good) => ({

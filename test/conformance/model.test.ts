@@ -13,6 +13,7 @@ import { blob, commit, move, unknownId, workflow } from "../../src/testing/fixtu
 import { memoryTarget, sqliteTarget } from "./targets.js";
 
 const REFS = ["refs/heads/a", "refs/heads/b", "refs/heads/B", "refs/tags/t"];
+const KEYS = ["a", "a/b", "a%", "\u{1f600}", "\uffff"];
 const WORKFLOWS = ["w", "v"];
 
 /** What has been made so far, so that commands can name it by number. */
@@ -51,6 +52,7 @@ class Pair {
       for (const ref of REFS) await this.same((s) => s.readReflog(w, ref, { limit: 1000 }));
       await this.same((s) => s.scanObjects(w, null, 1000));
       await this.same((s) => s.scanCommits(w, null, 1000));
+      for (const prefix of ["", ...KEYS]) await this.same((s) => s.readPending(w, [prefix]));
       await this.same((s) => s.usage(w));
     }
     expect(await this.real.checkStructure()).toEqual([]);
@@ -95,9 +97,18 @@ const moveSeed = fc.record<MoveSeed>({
 
 const batchSeed = fc.record({
   workflow: fc.nat(1),
-  moves: fc.uniqueArray(moveSeed, { selector: (m) => m.ref, maxLength: 3, minLength: 1 }),
+  moves: fc.uniqueArray(moveSeed, { selector: (m) => m.ref, maxLength: 3 }),
   objects: fc.array(fc.nat(30), { maxLength: 4 }),
   atomic: fc.boolean(),
+  pending: fc.array(
+    fc.record({
+      key: fc.constantFrom(...KEYS),
+      index: fc.integer({ min: -2, max: 2 }),
+      body: fc.uint8Array({ maxLength: 3 }),
+    }),
+    { maxLength: 3 },
+  ),
+  dropPending: fc.array(fc.constantFrom(...KEYS), { maxLength: 1 }),
 });
 
 async function buildMove(pair: Pair, w: string, seed: MoveSeed): Promise<RefMove> {
@@ -152,13 +163,13 @@ async function buildMove(pair: Pair, w: string, seed: MoveSeed): Promise<RefMove
 const writes = fc.array(batchSeed, { minLength: 1, maxLength: 4 }).map((seeds) =>
   command(`write ${JSON.stringify(seeds)}`, async (pair) => {
     const batches: WriteBatch[] = [];
-    for (const { workflow: w, moves, objects, atomic } of seeds) {
+    for (const { workflow: w, moves, objects, ...rest } of seeds) {
       const name = WORKFLOWS[w]!;
       const built: RefMove[] = [];
       for (const seed of moves) built.push(await buildMove(pair, name, seed));
       const sent = objects.map((n) => blob(`object ${n}`));
       pair.world.objects.push(...sent);
-      batches.push({ workflow: name, moves: built, objects: sent, atomic });
+      batches.push({ workflow: name, moves: built, objects: sent, ...rest });
     }
     await pair.write(batches);
   }),

@@ -36,6 +36,8 @@ SELECT create_distributed_table('refs', 'workflow_id', colocate_with => 'workflo
   WHERE NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = 'refs'::regclass);
 SELECT create_distributed_table('reflog', 'workflow_id', colocate_with => 'workflows')
   WHERE NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = 'reflog'::regclass);
+SELECT create_distributed_table('pending', 'workflow_id', colocate_with => 'workflows')
+  WHERE NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = 'pending'::regclass);
 SELECT create_distributed_table('watchers', 'workflow_id', colocate_with => 'workflows')
   WHERE NOT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = 'watchers'::regclass);
 
@@ -54,13 +56,13 @@ SELECT create_distributed_function(p.oid::regprocedure) FROM pg_proc AS p
   WHERE p.pronamespace = quote_ident(:'schema')::regnamespace
     AND p.proname IN ('is_object', 'notify_watchers', 'root_ids', 'tree_ids');
 
--- A call goes to the worker that has the workflow, and does all of its work there. Not append_commits, which
--- is for batches of several workflows.
+-- A call goes to the worker that has the workflow, and does all of its work there. Not append_commits and
+-- append_pending, which are for batches of several workflows.
 SELECT create_distributed_function(p.oid::regprocedure, 'p_workflow', colocate_with => 'workflows')
   FROM pg_proc AS p
   WHERE p.pronamespace = quote_ident(:'schema')::regnamespace
     AND p.proname IN ('append_commit', 'condemn', 'read_below', 'read_graph', 'reflog_entry', 'sweep',
-      'write_batches');
+      'write_batches', 'write_pending');
 
 INSERT INTO :"schema".meta AS t (key, value) VALUES ('distributed', 'citus')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value;

@@ -12,7 +12,7 @@
 -- maintainer  owns the tables and functions, and may CREATE in the schema: migrates and collects.
 --
 -- What a function that writes can do is what it is for: move a ref and tell of that in its log, add
--- commits and objects. It replaces a stored one only where that is damaged, by bytes that hash to its id.
+-- commits and objects, put and drop pending rows, which are no history. It replaces a stored one only where that is damaged, by bytes that hash to its id.
 -- What it cannot tell is whether a caller says the truth of the time or of itself: a move that claims to be
 -- old is collected early, and an actor is a claim. Names and bytes of what is new are for readers to judge, who check hashes.
 --
@@ -50,7 +50,7 @@ DECLARE
   maintainer constant text := current_setting('agstate.maintainer');
   names constant text[] := ARRAY[writer, reader, maintainer];
   -- In the order of locks.
-  tables constant text[] := ARRAY['refs', 'commits', 'workflows', 'reflog', 'objects', 'watchers'];
+  tables constant text[] := ARRAY['refs', 'commits', 'workflows', 'reflog', 'objects', 'pending', 'watchers'];
   n oid := (SELECT oid FROM pg_namespace WHERE nspname = s);
   owner oid;
   r record;

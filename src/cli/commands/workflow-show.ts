@@ -34,5 +34,6 @@ export async function run(session: Session, args: readonly string[]): Promise<un
       `${plural(usage.commits, "commit")}, ${plural(usage.objects, "object")}, ${formatBytes(usage.bytes)}`,
     ],
   ];
+  if (usage.pending > 0) rows.push(["Pending", plural(usage.pending, "write")]);
   for (const line of columns(rows)) await out.line(line);
 }

@@ -56,6 +56,7 @@ export function closedGuard(storage: Storage): Storage {
     }),
     findIds: (w, prefix, limit) => guard("findIds", () => storage.findIds(w, prefix, limit)),
     findExternal: (w, id) => guard("findExternal", () => storage.findExternal(w, id)),
+    readPending: (w, prefixes) => guard("readPending", () => storage.readPending(w, prefixes)),
     readWorkflows: (options) => guard("readWorkflows", () => storage.readWorkflows(options)),
     readWorkflow: (id) => guard("readWorkflow", () => storage.readWorkflow(id)),
     scanObjects: (w, after, limit) =>

@@ -1,4 +1,4 @@
-import type { Storage, StoredObject } from "../port.js";
+import type { PendingRow, Storage, StoredObject } from "../port.js";
 
 type Method = keyof Storage;
 
@@ -9,9 +9,11 @@ export interface StorageCounts {
   readonly roundTrips: number;
   /** Objects given to `write`, inlined ones and commits included. */
   readonly objectsWritten: number;
+  readonly pendingWritten: number;
   readonly bytesWritten: number;
   /** Objects and commits that reads and scans answered, inlined ones included. */
   readonly objectsRead: number;
+  readonly pendingRead: number;
   readonly bytesRead: number;
 }
 
@@ -34,6 +36,7 @@ const METHODS: readonly Method[] = [
   "readGraphNear",
   "findIds",
   "findExternal",
+  "readPending",
   "readWorkflows",
   "readWorkflow",
   "scanObjects",
@@ -56,7 +59,15 @@ function zeroCalls(): Record<Method, number> {
 /** Counts round trips, objects and bytes, so that tests can hold the cost of an operation. */
 export function counting(storage: Storage): CountingStorage {
   let calls = zeroCalls();
-  const moved = { objectsWritten: 0, bytesWritten: 0, objectsRead: 0, bytesRead: 0 };
+  const none = {
+    objectsWritten: 0,
+    pendingWritten: 0,
+    bytesWritten: 0,
+    objectsRead: 0,
+    pendingRead: 0,
+    bytesRead: 0,
+  };
+  const moved = { ...none };
 
   type Sized = StoredObject | { body: Uint8Array; inline: readonly { body: Uint8Array }[] };
 
@@ -74,6 +85,11 @@ export function counting(storage: Storage): CountingStorage {
     }
   }
 
+  function tallyPending(way: "Written" | "Read", rows: readonly PendingRow[]): void {
+    moved[`pending${way}`] += rows.length;
+    for (const { body } of rows) moved[`bytes${way}`] += body.length;
+  }
+
   function call<T>(method: Method, run: () => Promise<T>): Promise<T> {
     calls[method]++;
     return run();
@@ -85,6 +101,7 @@ export function counting(storage: Storage): CountingStorage {
     write(batch) {
       tally("Written", batch.objects);
       for (const move of batch.moves) tally("Written", move.commits);
+      tallyPending("Written", batch.pending ?? []);
       return call("write", () => storage.write(batch));
     },
     async readObjects(w, ids) {
@@ -118,6 +135,11 @@ export function counting(storage: Storage): CountingStorage {
     }),
     findIds: (w, prefix, limit) => call("findIds", () => storage.findIds(w, prefix, limit)),
     findExternal: (w, id) => call("findExternal", () => storage.findExternal(w, id)),
+    async readPending(w, prefixes) {
+      const rows = await call("readPending", () => storage.readPending(w, prefixes));
+      tallyPending("Read", rows);
+      return rows;
+    },
     readWorkflows: (options) => call("readWorkflows", () => storage.readWorkflows(options)),
     readWorkflow: (id) => call("readWorkflow", () => storage.readWorkflow(id)),
     async scanObjects(w, after, limit) {
@@ -151,7 +173,7 @@ export function counting(storage: Storage): CountingStorage {
     }),
     reset() {
       calls = zeroCalls();
-      Object.assign(moved, { objectsWritten: 0, bytesWritten: 0, objectsRead: 0, bytesRead: 0 });
+      Object.assign(moved, none);
     },
   };
 }

@@ -16,6 +16,7 @@ export function forward(storage: Storage): Storage {
     ...(near && { readGraphNear: near }),
     findIds: (w, prefix, limit) => storage.findIds(w, prefix, limit),
     findExternal: (w, id) => storage.findExternal(w, id),
+    readPending: (w, prefixes) => storage.readPending(w, prefixes),
     readWorkflows: (options) => storage.readWorkflows(options),
     readWorkflow: (id) => storage.readWorkflow(id),
     scanObjects: (w, after, limit) => storage.scanObjects(w, after, limit),

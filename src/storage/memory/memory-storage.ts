@@ -9,6 +9,7 @@ import {
   type Head,
   hasMoved,
   type ObjectType,
+  type PendingRow,
   type RefPattern,
   type RefRow,
   type ScanPage,
@@ -22,7 +23,14 @@ import {
   type WriteAnswer,
   type WriteBatch,
 } from "../port.js";
-import { applyBatch, copyCommit, copyObject, WorkflowState } from "./workflow-state.js";
+import {
+  applyBatch,
+  copyCommit,
+  copyObject,
+  putPending,
+  readPending,
+  WorkflowState,
+} from "./workflow-state.js";
 
 /**
  * The executable model of the storage port: exact, obvious, gone with the process.
@@ -64,6 +72,7 @@ class MemoryStorage implements Storage {
     }
     const state = this.#workflows.get(batch.workflow);
     if (state === undefined) return { workflow: "missing", moves: skipped };
+    putPending(state, batch);
     const answer: WriteAnswer = {
       workflow: batch.create === undefined ? "ok" : "created",
       moves: applyBatch(state, batch, this.options),
@@ -179,6 +188,11 @@ class MemoryStorage implements Storage {
       .map((commit) => commit.id);
   }
 
+  async readPending(w: string, prefixes: readonly string[]): Promise<PendingRow[]> {
+    const state = this.#workflows.get(w);
+    return state === undefined ? [] : readPending(state, prefixes);
+  }
+
   async readWorkflows({ after, limit }: { after?: string; limit: number }) {
     return [...this.#workflows.values()]
       .map(({ record }) => record)
@@ -250,8 +264,10 @@ class MemoryStorage implements Storage {
     const state = this.#workflows.get(w);
     const commits = [...(state?.commits.values() ?? [])];
     const objects = [...(state?.objects.values() ?? []), ...commits.flatMap((c) => c.inline)];
-    const bytes = [...commits, ...objects].reduce((sum, { body }) => sum + body.length, 0);
-    return { commits: commits.length, objects: objects.length, bytes };
+    const pending = state === undefined ? [] : readPending(state, [""]);
+    const bodies = [...commits, ...objects, ...pending];
+    const bytes = bodies.reduce((sum, { body }) => sum + body.length, 0);
+    return { commits: commits.length, objects: objects.length, pending: pending.length, bytes };
   }
 
   async describe() {

@@ -7,6 +7,7 @@ import {
   type MoveAnswer,
   meets,
   type ObjectRecord,
+  type PendingRow,
   type RefMove,
   type RefRow,
   type StoredReflogEntry,
@@ -24,7 +25,32 @@ export class WorkflowState {
   /** When an object or commit was last written or freshened, in seconds; minus the collection when it is condemned. */
   readonly seen = new Map<ObjectId, number>();
 
+  /** Rows by key, then by index. */
+  readonly pending = new Map<string, Map<number, PendingRow>>();
+
   constructor(public record: WorkflowRecord) {}
+}
+
+/** Drops and puts the pending rows of a batch. */
+export function putPending(state: WorkflowState, { dropPending = [], pending = [] }: WriteBatch) {
+  for (const key of [...state.pending.keys()]) {
+    if (dropPending.some((prefix) => key.startsWith(prefix))) state.pending.delete(key);
+  }
+  for (const row of pending) {
+    const rows = state.pending.get(row.key) ?? new Map<number, PendingRow>();
+    state.pending.set(row.key, rows);
+    if (row.index < 0 || !rows.has(row.index)) rows.set(row.index, { ...row, ...copyBody(row) });
+  }
+}
+
+export function readPending(state: WorkflowState, prefixes: readonly string[]): PendingRow[] {
+  const keys = [...state.pending.keys()].filter((key) => prefixes.some((p) => key.startsWith(p)));
+  return keys
+    .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    .flatMap((key) =>
+      [...(state.pending.get(key)?.values() ?? [])].sort((a, b) => a.index - b.index),
+    )
+    .map((row) => ({ ...row, ...copyBody(row) }));
 }
 
 /**

@@ -2,10 +2,11 @@ import type { ObjectId } from "../../core/ids.js";
 import { type CommitRecord, ENCODING, type WriteAnswer, type WriteBatch } from "../port.js";
 import { packInline, TYPE_NUMBER } from "../rows/inline.js";
 import { int4s, int8s, type Parameter, texts, uuids } from "./parameters.js";
+import { sortedPending } from "./pending-call.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
 
 /** How many parameters the functions take. */
-const PARAMETERS = { append_commits: 26, append_commit: 22 } as const;
+const PARAMETERS = { append_commits: 31, append_commit: 25 } as const;
 
 /** Lands one append, or many. */
 export function appendStatement(schema: string, name: keyof typeof PARAMETERS): string {
@@ -13,10 +14,11 @@ export function appendStatement(schema: string, name: keyof typeof PARAMETERS): 
   return `SELECT ${schema}.${name}(${parameters})`;
 }
 
-/** Whether a batch only puts one commit on top of the one that its ref is expected to be at. */
-export function isAppend({ create, complete, moves, needs = [] }: WriteBatch): boolean {
+/** Whether a batch only puts one commit on top of the one that its ref is expected to be at, and pending rows. */
+export function isAppend(batch: WriteBatch): boolean {
+  const { create, complete, moves, needs = [], dropPending = [] } = batch;
   const [move] = moves;
-  if (complete !== undefined) return false;
+  if (complete !== undefined || dropPending.length > 0) return false;
   if (create !== undefined || needs.length > 0 || move === undefined || moves.length > 1)
     return false;
   const [commit] = move.commits;
@@ -65,6 +67,8 @@ export function encodeAppends(
   const commitsAt = commits.map(({ body }, i) => place(inlines[i] ?? null, body));
   const objects = sortedObjects(batches, workflows);
   const objectsAt = objects.map(({ object }) => place(object.body));
+  const pending = sortedPending(batches, keys);
+  const pendingAt = pending.map(({ row }) => place(row.body));
   const hex = (ids: readonly string[]) => Buffer.from(ids.join(""), "hex");
   return [
     workflows[0] as string,
@@ -92,6 +96,11 @@ export function encodeAppends(
     int4s(objects.map(({ object }) => object.encoding ?? ENCODING.plain)),
     int4s(objects.map(({ object }) => object.body.length)),
     int4s(objectsAt),
+    int4s(pending.map(({ batch }) => batch)),
+    texts(pending.map(({ row }) => row.key)),
+    int4s(pending.map(({ row }) => row.index)),
+    int4s(pending.map(({ row }) => row.body.length)),
+    int4s(pendingAt),
     bodies,
   ];
 }
@@ -113,11 +122,11 @@ function sortedObjects(batches: readonly WriteBatch[], workflows: readonly strin
   return objects;
 }
 
-/** Up to so many objects a batch goes alone by `append_commit`, which has a statement an object. */
-const ALONE_MAX_OBJECTS = 8;
+/** Up to so many objects and pending rows a batch goes alone by `append_commit`, which has a statement for each. */
+const ALONE_MAX_ROWS = 8;
 
-export function fitsAlone({ objects }: WriteBatch): boolean {
-  return objects.length <= ALONE_MAX_OBJECTS;
+export function fitsAlone({ objects, pending = [] }: WriteBatch): boolean {
+  return objects.length + pending.length <= ALONE_MAX_ROWS;
 }
 
 /** Packs a batch that {@link isAppend} as the arguments of `append_commit`. */
@@ -132,6 +141,7 @@ export function encodeAppend(
   const { expect, log } = move;
   // Rows are locked in the order of ids everywhere.
   const objects = [...batch.objects].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const pending = sortedPending([batch], keys);
   return [
     keys.of(batch.workflow),
     `${now}`,
@@ -154,7 +164,10 @@ export function encodeAppend(
     int4s(objects.map(({ type }) => TYPE_NUMBER[type])),
     int4s(objects.map(({ encoding }) => encoding ?? ENCODING.plain)),
     int4s(objects.map(({ body }) => body.length)),
-    objects.map(({ body }) => body),
+    texts(pending.map(({ row }) => row.key)),
+    int4s(pending.map(({ row }) => row.index)),
+    int4s(pending.map(({ row }) => row.body.length)),
+    [...objects.map(({ body }) => body), ...pending.map(({ row }) => row.body)],
   ];
 }
 

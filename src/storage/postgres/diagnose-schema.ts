@@ -11,6 +11,7 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
   objects: ["INSERT", "UPDATE"],
   refs: ["INSERT", "UPDATE"],
   reflog: ["INSERT"],
+  pending: ["INSERT", "UPDATE"],
 };
 
 /** Functions that only collection calls. */

@@ -11,6 +11,14 @@ import {
 } from "./append-call.js";
 import type { Connection } from "./connection.js";
 import { codeOf, isAway } from "./errors.js";
+import {
+  decodePending,
+  encodePending,
+  encodePendings,
+  isPending,
+  pendingNames,
+  pendingStatement,
+} from "./pending-call.js";
 import type { Prepared } from "./prepared-call.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
 import { type AnswerRow, decodeAnswers, encodeBatches, writeStatement } from "./write-call.js";
@@ -67,7 +75,10 @@ export class GroupWriter {
   private armed = false;
   private whenIdle: (() => void)[] = [];
   private readonly statements: Readonly<
-    Record<"write_batches" | "append_commit" | "append_commits", Prepared>
+    Record<
+      "write_batches" | "append_commit" | "append_commits" | "write_pending" | "append_pending",
+      Prepared
+    >
   >;
 
   constructor(private readonly context: WriteContext) {
@@ -81,6 +92,8 @@ export class GroupWriter {
       write_batches: prepared(writeStatement(schema)),
       append_commit: prepared(appendStatement(schema, "append_commit")),
       append_commits: prepared(appendStatement(schema, "append_commits")),
+      write_pending: prepared(pendingStatement(schema, "write_pending")),
+      append_pending: prepared(pendingStatement(schema, "append_pending")),
     };
   }
 
@@ -139,15 +152,19 @@ export class GroupWriter {
     const later: Member[] = [];
     const taken = new Set(this.busy);
     let bytes = 0;
+    // What only puts pending rows goes by functions of its own.
+    let pending = false;
     for (const member of this.queue) {
       const { names } = member;
       const fits =
         !names.some((name) => taken.has(name)) &&
         (group.length === 0 ||
-          (!member.alone &&
+          (isPending(member.batch) === pending &&
+            !member.alone &&
             group[0]?.alone !== true &&
             group.length < maxMembers &&
             bytes + member.bytes <= GROUP_MAX_BYTES));
+      if (group.length === 0 && fits) pending = isPending(member.batch);
       // Also of what has to wait: what is behind it for the same ref must not overtake it.
       for (const name of names) taken.add(name);
       if (fits) {
@@ -163,7 +180,7 @@ export class GroupWriter {
     const batches = group.map(({ batch }) => batch);
     let answers: WriteAnswer[];
     try {
-      answers = this.goesQuickly(batches) ? await this.append(batches) : await this.send(batches);
+      answers = await this.call(batches);
     } catch (error) {
       // No member is at fault for a server that is away, and each alone would wait as long again.
       if (group.length === 1 || isAway((error as Error).cause)) {
@@ -177,6 +194,22 @@ export class GroupWriter {
     group.forEach((member, i) => {
       member.resolve(answers[i] as WriteAnswer);
     });
+  }
+
+  private call(batches: readonly WriteBatch[]): Promise<WriteAnswer[]> {
+    if (batches.every(isPending)) return this.putPending(batches);
+    return this.goesQuickly(batches) ? this.append(batches) : this.send(batches);
+  }
+
+  private async putPending(batches: readonly WriteBatch[]): Promise<WriteAnswer[]> {
+    const { connection, keys, distributed } = this.context;
+    const { write_pending: alone, append_pending: together } = this.statements;
+    const [only] = batches as [WriteBatch];
+    if (batches.length === 1) {
+      return decodePending(batches, await connection.call(alone, encodePending(only, keys)));
+    }
+    if (distributed) return this.send(batches);
+    return decodePending(batches, await connection.call(together, encodePendings(batches, keys)));
   }
 
   /** Whether batches go by the functions for appends; the one for several is not for distributed tables. */
@@ -222,9 +255,10 @@ export class GroupWriter {
   }
 }
 
-/** What a batch must have to itself: its refs, and the workflow that it creates. */
-function namesOf({ workflow, create, moves }: WriteBatch): string[] {
-  const names = moves.map((move) => `${workflow}\0${move.ref}`);
+/** What a batch must have to itself: its refs, its pending rows, and the workflow that it creates. */
+function namesOf(batch: WriteBatch): string[] {
+  const { workflow, create, moves } = batch;
+  const names = [...moves.map((move) => `${workflow}\0${move.ref}`), ...pendingNames(batch)];
   if (create !== undefined) names.push(`${create.id}\0`);
   return names;
 }

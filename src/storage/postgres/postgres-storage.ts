@@ -5,6 +5,7 @@ import type {
   CommitRecord,
   GraphNode,
   Head,
+  PendingRow,
   RefPattern,
   RefRow,
   ScanPage,
@@ -162,6 +163,16 @@ export class PostgresStorage implements Storage {
     return rows.map(({ id }) => id);
   }
 
+  async readPending(w: string, prefixes: readonly string[]): Promise<PendingRow[]> {
+    const rows: PendingRow[] = [];
+    const sorted = [...prefixes].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    for (const page of pages(sorted)) {
+      const found = await this.rows<{ key: string; idx: number; body: Buffer }>("pending", w, page);
+      for (const { key, idx, body } of found) rows.push({ key, index: idx, body });
+    }
+    return rows;
+  }
+
   async readWorkflows({
     after,
     limit,
@@ -250,11 +261,17 @@ export class PostgresStorage implements Storage {
       commit_bytes: string;
       objects: string;
       object_bytes: string;
+      pending: string;
+      pending_bytes: string;
     }>("usage", w);
     const usage = {
       commits: Number(sums?.commits ?? 0),
       objects: Number(sums?.objects ?? 0),
-      bytes: Number(sums?.commit_bytes ?? 0) + Number(sums?.object_bytes ?? 0),
+      pending: Number(sums?.pending ?? 0),
+      bytes:
+        Number(sums?.commit_bytes ?? 0) +
+        Number(sums?.object_bytes ?? 0) +
+        Number(sums?.pending_bytes ?? 0),
     };
     for (let after = ""; ; ) {
       const rows = await this.rows<{ id: string; inline: Buffer }>(
@@ -351,7 +368,7 @@ function rawIds(ids: readonly ObjectId[]): Buffer {
 }
 
 /** Each id once, in pages. */
-function* pages(ids: readonly ObjectId[]): Generator<ObjectId[]> {
+function* pages<Id extends string>(ids: readonly Id[]): Generator<Id[]> {
   const distinct = [...new Set(ids)];
   for (let at = 0; at < distinct.length; at += PAGE) yield distinct.slice(at, at + PAGE);
 }

@@ -99,13 +99,22 @@ export function queries(s: string) {
     commitsAfter: `SELECT ${COMMIT} FROM ${s}.commits AS t
       WHERE t.workflow_id = $1 AND t.id > $2 ORDER BY t.id LIMIT $3`,
 
+    // No key is as long as 257 of the last character.
+    pending: `SELECT t.key, t.idx, t.body FROM unnest($2::text[]) AS p (prefix)
+      CROSS JOIN LATERAL (SELECT * FROM ${s}.pending AS t WHERE t.workflow_id = $1
+        AND t.key >= p.prefix AND t.key < p.prefix || repeat(chr(1114111), 257)) AS t
+      ORDER BY t.key, t.idx`,
+
     usage: `SELECT
         (SELECT count(*) FROM ${s}.commits AS t WHERE t.workflow_id = $1) AS commits,
         (SELECT coalesce(sum(length(t.body)), 0) FROM ${s}.commits AS t
           WHERE t.workflow_id = $1) AS commit_bytes,
         (SELECT count(*) FROM ${s}.objects AS t WHERE t.workflow_id = $1 AND t.kind = 0) AS objects,
         (SELECT coalesce(sum(length(t.body)), 0) FROM ${s}.objects AS t
-          WHERE t.workflow_id = $1 AND t.kind = 0) AS object_bytes`,
+          WHERE t.workflow_id = $1 AND t.kind = 0) AS object_bytes,
+        (SELECT count(*) FROM ${s}.pending AS t WHERE t.workflow_id = $1) AS pending,
+        (SELECT coalesce(sum(length(t.body)), 0) FROM ${s}.pending AS t
+          WHERE t.workflow_id = $1) AS pending_bytes`,
     inlines: `SELECT encode(t.id, 'hex') AS id, t.inline FROM ${s}.commits AS t
       WHERE t.workflow_id = $1 AND t.inline IS NOT NULL AND t.id > $2 ORDER BY t.id LIMIT $3`,
 

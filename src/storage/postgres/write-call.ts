@@ -10,6 +10,7 @@ import type {
 } from "../port.js";
 import { ENCODING } from "../port.js";
 import { packInline, TYPE_NUMBER } from "../rows/inline.js";
+import { sortedPending } from "./pending-call.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
 
 /** A row of the answer of `write_batches`. */
@@ -27,7 +28,7 @@ export interface AnswerRow {
 }
 
 /** How many parameters `write_batches` takes. */
-const PARAMETERS = 43;
+const PARAMETERS = 50;
 
 export function writeStatement(schema: string): string {
   const parameters = Array.from({ length: PARAMETERS }, (_, i) => `$${i + 1}`).join(", ");
@@ -85,6 +86,7 @@ export function encodeBatches(
     encoding: [] as number[],
     body: [] as number[],
   };
+  const drop = { batch: [] as number[], prefix: [] as string[] };
   const toPack: { key: string; number: number; object: ObjectRecord }[] = [];
   const bodies: Uint8Array[] = [];
   const objectBodies: Uint8Array[] = [];
@@ -134,6 +136,10 @@ export function encodeBatches(
     }
     const key = workflows[i] as string;
     for (const object of batch.objects) toPack.push({ key, number, object });
+    for (const prefix of batch.dropPending ?? []) {
+      drop.batch.push(number);
+      drop.prefix.push(prefix);
+    }
   });
   // Rows are locked in the order of ids everywhere.
   toPack.sort((a, b) => compare(a.key, b.key) || compare(a.object.id, b.object.id));
@@ -145,6 +151,14 @@ export function encodeBatches(
     objects.body.push(object.body.length);
     objectBodies.push(object.body);
   }
+  const pending = sortedPending(batches, keys);
+  const pendingBodies = pending.map(({ row }) => row.body);
+  const before = [...bodies, ...objectBodies];
+  let at = before.reduce((sum, { length }) => sum + length, 1);
+  const pendingAt = pendingBodies.map(({ length }) => {
+    at += length;
+    return at - length;
+  });
   const hex = (parts: readonly string[]) => Buffer.from(parts.join(""), "hex");
   const { rows } = create;
   return [
@@ -190,7 +204,14 @@ export function encodeBatches(
     objects.type,
     objects.encoding,
     objects.body,
-    Buffer.concat([...bodies, ...objectBodies]),
+    drop.batch,
+    drop.prefix,
+    pending.map(({ batch }) => batch),
+    pending.map(({ row }) => row.key),
+    pending.map(({ row }) => row.index),
+    pendingBodies.map(({ length }) => length),
+    pendingAt,
+    Buffer.concat([...before, ...pendingBodies]),
   ];
 }
 

@@ -16,5 +16,6 @@ export function sizeOf(batch: WriteBatch): number {
   let bytes = 0;
   for (const { body } of batch.objects) bytes += body.length;
   for (const { commits } of batch.moves) for (const { body } of commits) bytes += body.length;
+  for (const { body } of batch.pending ?? []) bytes += body.length;
   return bytes;
 }

@@ -14,7 +14,7 @@ import {
 } from "../port.js";
 import { checkDistinctRefs } from "../rows/batch.js";
 import { packInline, TYPE_NUMBER } from "../rows/inline.js";
-import { packIds, type RefColumns, rawId, rawOrNull, refOf } from "./rows.js";
+import { endOfPrefix, packIds, type RefColumns, rawId, rawOrNull, refOf } from "./rows.js";
 import type { Statements } from "./statements.js";
 import type { WorkflowNumbers } from "./workflow-numbers.js";
 
@@ -80,6 +80,7 @@ export function applyBatch(context: WriteContext, batch: WriteBatch, sole: boole
   }
   if (wf === undefined) return refused("missing");
 
+  const pended = changePending(statements, wf, batch);
   const moves = planMoves(context, wf, batch);
   const now = Math.floor(options.now() / 1000);
   const clock: Clock = { now, stale: now - Math.floor(graceMs / 2000) };
@@ -99,8 +100,19 @@ export function applyBatch(context: WriteContext, batch: WriteBatch, sole: boole
   }
   return {
     answer: { workflow: batch.create === undefined ? "ok" : "created", moves: answers },
-    changed: changed || batch.create !== undefined,
+    changed: changed || pended || batch.create !== undefined,
   };
+}
+
+/** Drops and puts pending rows; tells whether there was anything to do. */
+function changePending(
+  statements: Statements,
+  wf: number,
+  { dropPending = [], pending = [] }: WriteBatch,
+): boolean {
+  for (const prefix of dropPending) statements.dropPending.run(wf, prefix, endOfPrefix(prefix));
+  for (const { key, index, body } of pending) statements.putPending.run(wf, index, key, body);
+  return dropPending.length > 0 || pending.length > 0;
 }
 
 interface Clock {

@@ -29,6 +29,11 @@ export function packIds(ids: readonly ObjectId[]): Buffer {
   return Buffer.from(ids.join(""), "hex");
 }
 
+/** What is above every text with the prefix, as bytes: none of UTF-8 is FF. */
+export function endOfPrefix(prefix: string): Buffer {
+  return Buffer.concat([Buffer.from(prefix), Buffer.from([0xff])]);
+}
+
 function unpackIds(packed: Buffer): ObjectId[] {
   const ids: ObjectId[] = [];
   for (let at = 0; at + OBJECT_ID_BYTES <= packed.length; at += OBJECT_ID_BYTES) {

@@ -6,6 +6,7 @@ import {
   type Head,
   hasMoved,
   type PackedGraph,
+  type PendingRow,
   type RefPattern,
   type RefRow,
   type ScanPage,
@@ -31,7 +32,16 @@ import { walkGraph } from "./graph-walk.js";
 import type { GroupWriter } from "./group-writer.js";
 import { ReflogReader } from "./reflog-reader.js";
 import { retryWhileBusy } from "./retry.js";
-import { commitOf, idOf, objectRow, rawId, refOf, splitIds, workflowOf } from "./rows.js";
+import {
+  commitOf,
+  endOfPrefix,
+  idOf,
+  objectRow,
+  rawId,
+  refOf,
+  splitIds,
+  workflowOf,
+} from "./rows.js";
 import { schemaVersion } from "./schema.js";
 import type { RowOf, Statements } from "./statements.js";
 import { checkStructure } from "./structure.js";
@@ -99,10 +109,9 @@ export class SqliteStorage implements Storage {
           .map((name) => statements.ref.get(wf, name))
           .filter((row) => row !== undefined)
           .map(refOf)
-          .sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
+          .sort((a, b) => compareUtf8(a.name, b.name));
       }
-      // No byte of UTF-8 is FF, so this is above every name with the prefix.
-      const end = Buffer.concat([Buffer.from(pattern.prefix), Buffer.from([0xff])]);
+      const end = endOfPrefix(pattern.prefix);
       const rows = statements.refsFrom.all(wf, pattern.prefix, end).map(refOf);
       return pattern.deleted === true ? rows : rows.filter((row) => row.id !== null);
     });
@@ -165,6 +174,19 @@ export class SqliteStorage implements Storage {
         ? []
         : statements.commitsExternal.all(wf, externalId).map((row) => idOf(row.id)),
     );
+  }
+
+  readPending(w: string, prefixes: readonly string[]): Promise<PendingRow[]> {
+    return this.#read(w, (statements, wf) => {
+      if (wf === undefined) return [];
+      return [...prefixes]
+        .sort(compareUtf8)
+        .flatMap((prefix) =>
+          statements.pending
+            .all(wf, prefix, endOfPrefix(prefix))
+            .map(({ key, idx, body }) => ({ key, index: idx, body })),
+        );
+    });
   }
 
   readWorkflows({ after, limit }: { after?: string; limit: number }): Promise<WorkflowRecord[]> {
@@ -232,11 +254,16 @@ export class SqliteStorage implements Storage {
 
   usage(w: string): Promise<Usage> {
     return this.#read(w, (statements, wf) => {
-      if (wf === undefined) return { commits: 0, objects: 0, bytes: 0 };
-      const commits = statements.commitUsage.get(wf)!;
+      if (wf === undefined) return { commits: 0, objects: 0, pending: 0, bytes: 0 };
+      const { commits, bytes } = statements.commitUsage.get(wf)!;
       const objects = statements.objectUsage.get(wf)!;
-      const usage = { commits: commits.commits, objects: objects.objects, bytes: commits.bytes };
-      usage.bytes += objects.bytes;
+      const pending = statements.pendingUsage.get(wf)!;
+      const usage = {
+        commits,
+        objects: objects.objects,
+        pending: pending.pending,
+        bytes: bytes + objects.bytes + pending.bytes,
+      };
       for (const { id, inline } of statements.commitInlines.iterate(wf)) {
         for (const { body } of unpackInline(inline, idOf(id))) {
           usage.objects++;
@@ -318,4 +345,8 @@ export class SqliteStorage implements Storage {
       throw toStoreError(error, location);
     }
   }
+}
+
+function compareUtf8(a: string, b: string): number {
+  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

@@ -111,6 +111,14 @@ const SQL = {
   updateRef: `UPDATE refs SET seq = ?, max_step = ?, incarnation = ?, log_hash = ?, id = ?
     WHERE ref = ?`,
 
+  putPending: `INSERT INTO pending (wf, idx, key, body) VALUES (?, ?, ?, ?)
+    ON CONFLICT (wf, key, idx) DO UPDATE SET body = excluded.body WHERE excluded.idx < 0`,
+  dropPending: "DELETE FROM pending WHERE wf = ? AND key >= ? AND key < CAST(? AS TEXT)",
+  pending: `SELECT key, idx, body FROM pending
+    WHERE wf = ? AND key >= ? AND key < CAST(? AS TEXT) ORDER BY key, idx`,
+  pendingUsage: `SELECT count(*) AS pending, coalesce(sum(length(body)), 0) AS bytes
+    FROM pending WHERE wf = ?`,
+
   insertReflog: `INSERT INTO reflog
     (ref, seq, time, incarnation, old, new, previous, actor, reason, trace)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -151,6 +159,8 @@ interface Rows {
   ref: RefColumns;
   refsFrom: RefColumns;
   reflog: ReflogColumns;
+  pending: { key: string; idx: number; body: Buffer };
+  pendingUsage: { pending: number; bytes: number };
   dataVersion: number;
   meta: string | Buffer | null;
 }

@@ -22,7 +22,7 @@ const CHECKS: Readonly<Record<string, string>> = {
       WHERE kind NOT IN (0, 1) OR type NOT IN (1, 2, 3)`,
   "row of a workflow that is not in the catalogue": `
     SELECT 'workflow number ' || wf FROM
-      (SELECT wf FROM objects UNION SELECT wf FROM refs)
+      (SELECT wf FROM objects UNION SELECT wf FROM refs UNION SELECT wf FROM pending)
       WHERE wf NOT IN (SELECT wf FROM workflows)`,
 };
 

@@ -28,6 +28,7 @@ const CALLS: Readonly<Record<string, (storage: Storage) => Promise<unknown>>> = 
   readGraph: (s) => s.readGraph("w", [], 1),
   findIds: (s) => s.findIds("w", "", 1),
   findExternal: (s) => s.findExternal("w", "x"),
+  readPending: (s) => s.readPending("w", [""]),
   readWorkflows: (s) => s.readWorkflows({ limit: 1 }),
   readWorkflow: (s) => s.readWorkflow("w"),
   scanObjects: (s) => s.scanObjects("w", null, 1),

@@ -16,6 +16,7 @@ import {
   sameBytes,
   sameCommit,
   sameObject,
+  send,
   tree,
   unknownId,
 } from "../fixtures.js";
@@ -233,21 +234,24 @@ export const objectCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "usage counts commits, objects and the bytes of bodies, inlined ones included",
+    name: "usage counts commits, objects, pending rows and the bytes of bodies, inlined ones included",
     async run({ storage }) {
       await begin(storage, "w");
-      assert.deepEqual(await storage.usage("w"), { commits: 0, objects: 0, bytes: 0 });
+      const nothing = { commits: 0, objects: 0, pending: 0, bytes: 0 };
+      assert.deepEqual(await storage.usage("w"), nothing);
       const objects = [blob("12345"), tree(blob("x")), blob("")];
       const inline = [blob("1234567"), tree()];
       const line = [commit({ inline }), commit()];
       await mustMove(storage, move(REF, ABSENT, [line[0]!]), { objects });
       await mustMove(storage, move("refs/heads/other", ABSENT, [line[1]!]));
-      const bytes = [...objects, ...inline, ...line].reduce(
+      const pending = [0, 1].map((index) => ({ key: "k", index, body: Buffer.alloc(3) }));
+      await send(storage, [], { pending });
+      const bytes = [...objects, ...inline, ...line, ...pending].reduce(
         (sum, { body }) => sum + body.length,
         0,
       );
-      assert.deepEqual(await storage.usage("w"), { commits: 2, objects: 5, bytes });
-      assert.deepEqual(await storage.usage("none"), { commits: 0, objects: 0, bytes: 0 });
+      assert.deepEqual(await storage.usage("w"), { commits: 2, objects: 5, pending: 2, bytes });
+      assert.deepEqual(await storage.usage("none"), nothing);
     },
   },
   {
