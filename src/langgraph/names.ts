@@ -3,10 +3,12 @@ import { digestText } from "../objects/hash.js";
 /** The agent whose branches hold the checkpoints of a thread's root namespace. */
 const AGENT = "langgraph";
 const HEADS = `refs/heads/agents/${AGENT}`;
-const WRITES = "refs/langgraph/writes/";
 
-/** The refs that hold anything of a thread begin with one of these. */
-export const THREAD_PREFIXES = [HEADS, WRITES] as const;
+/** What the refs of a thread begin with; others may as well. */
+export const THREAD_PREFIX = HEADS;
+
+/** The keys of all that tasks wrote begin with one of these. */
+export const WRITES_PREFIXES = [`${AGENT}/`, `${AGENT}.`] as const;
 
 /** How much of a long name stays readable, in bytes; its hash follows. */
 const READABLE_BYTES = 100;
@@ -15,12 +17,12 @@ const READABLE_BYTES = 100;
 const ENCODED_MAX_BYTES = 180;
 
 /**
- * Writes any text so that it can be a component of a ref: what is not an ASCII letter, a digit, `-` or
+ * Writes any text so that it can be a component of a ref or a key: what is not an ASCII letter, a digit, `-` or
  * `_` becomes `%` and two hex digits for each byte of its UTF-8.
  *
  * Two texts never share a form. A long one is cut, and goes on with `+`, which nothing else has, and its hash.
  */
-function component(text: string): string {
+export function component(text: string): string {
   return shorten(text, text.replace(/[^A-Za-z0-9_-]/gu, percent));
 }
 
@@ -61,15 +63,14 @@ export function forkRef(namespace: string, checkpointId: string): string {
   return `refs/heads/agents/${agentOf(namespace)}/at-${component(checkpointId)}`;
 }
 
-/** The ref of what a task wrote below a checkpoint. */
-export function writesRef(namespace: string, checkpointId: string, taskId: string): string {
+/** The key of what a task wrote below a checkpoint. */
+export function writesKey(namespace: string, checkpointId: string, taskId: string): string {
   return `${writesPrefix(namespace, checkpointId)}${component(taskId)}`;
 }
 
-/** What the refs of all writes below a checkpoint, or in a namespace, begin with. */
-export function writesPrefix(namespace: string, checkpointId?: string): string {
-  const all = `${WRITES}${agentOf(namespace)}/`;
-  return checkpointId === undefined ? all : `${all}${component(checkpointId)}/`;
+/** What the keys of all writes below a checkpoint begin with, up to the task. */
+export function writesPrefix(namespace: string, checkpointId: string): string {
+  return `${agentOf(namespace)}/${component(checkpointId)}/`;
 }
 
 /** Whether a ref is a branch of a thread: of the root namespace, or any other. */

@@ -6,7 +6,6 @@ import {
   type Checkpoint,
   type CheckpointListOptions,
   type CheckpointMetadata,
-  type CheckpointPendingWrite,
   type CheckpointTuple,
   getCheckpointId,
   maxChannelVersion,
@@ -22,7 +21,7 @@ import { workflowOf } from "./names.js";
 import { type CheckpointRecord, messageOf, type StoredCheckpoint } from "./record.js";
 import { type CheckpointOfThread, type ConcurrentPuts, type PutBase, Thread } from "./thread.js";
 import { fromStored, toStored } from "./values.js";
-import { PendingWrites } from "./writes.js";
+import { PendingWrites, type WritesOf } from "./writes.js";
 
 /** How many threads a saver keeps at hand, each with the latest states of some namespaces. */
 const THREADS_AT_HAND = 128;
@@ -32,8 +31,6 @@ interface OpenThread {
   readonly checkpoints: Thread;
   readonly writes: PendingWrites;
 }
-
-type Writes = Map<string, CheckpointPendingWrite[]>;
 
 export interface AgstateSaverOptions {
   /**
@@ -56,8 +53,10 @@ export interface AgstateSaverOptions {
  */
 export class AgstateSaver extends BaseCheckpointSaver {
   private readonly threads = new LRUCache<string, OpenThread>({ max: THREADS_AT_HAND });
-  /** Writes under way, by checkpoint: a checkpoint that goes on from there waits for them. */
-  private readonly underWay = new Map<string, Set<Promise<void>>>();
+  /** Threads with puts or writes under way, which must not be forgotten meanwhile. */
+  private readonly inUse = new Map<string, { readonly thread: OpenThread; count: number }>();
+  private readonly opening = new Map<string, Promise<OpenThread | undefined>>();
+  private readonly creating = new Map<string, Promise<OpenThread>>();
   private opened: Promise<Store> | undefined;
 
   private readonly concurrentPuts: ConcurrentPuts;
@@ -107,7 +106,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
     }
     const [stored, writes] = await Promise.all([
       thread.checkpoints.find(namespace, wanted),
-      thread.writes.byCheckpoint(namespace, wanted),
+      thread.writes.read([{ namespace, id: wanted }]),
       thread.checkpoints.noteRead(namespace, wanted),
     ]);
     return stored && this.tuple(thread, namespace, stored, writes);
@@ -134,16 +133,17 @@ export class AgstateSaver extends BaseCheckpointSaver {
         // Of a checkpoint that was put twice the newer one comes first.
         if (!wanted.has(key)) wanted.set(key, found);
       }
-      const writes = new Map<string, Promise<Writes>>();
+      let writes: WritesOf | undefined;
       const sorted = [...wanted.values()].sort((a, b) => (a.id < b.id ? 1 : a.id > b.id ? -1 : 0));
       if (left <= 0) return;
-      for await (const stored of thread.checkpoints.loadAll(sorted, left)) {
-        const of = stored.namespace;
+      const begin = async (page: readonly CheckpointOfThread[]) => {
+        writes = await thread.writes.read(page);
+      };
+      for await (const stored of thread.checkpoints.loadAll(sorted, left, begin)) {
         const metadata = await fromStored(this.serde, stored.record.metadata);
         if (!matches(metadata, filter)) continue;
-        if (!writes.has(of)) writes.set(of, thread.writes.byCheckpoint(of));
         left--;
-        yield this.tuple(thread, of, stored, await (writes.get(of) as Promise<Writes>));
+        yield this.tuple(thread, stored.namespace, stored, writes);
         if (left <= 0) return;
       }
     }
@@ -164,18 +164,16 @@ export class AgstateSaver extends BaseCheckpointSaver {
     const [channels, metadataStored] = await Promise.all([
       this.encodeAll(checkpoint.channel_values, changed),
       toStored(this.serde, metadata, ["metadata"]),
-      // What tasks wrote must be there before a checkpoint that goes without it.
-      ...(parent === undefined
-        ? []
-        : (this.underWay.get(JSON.stringify([id, namespace, parent])) ?? [])),
     ]);
-    await this.withThread(id, ({ checkpoints }) =>
+    await this.withThread(id, ({ checkpoints, writes }) =>
       checkpoints.put({
         namespace,
         id: checkpoint.id,
         parent,
         beside: metadata.source === "fork",
         message: (note) => messageOf(metadata, note),
+        // What tasks wrote must be there before a checkpoint that goes without it.
+        along: () => writes.along(namespace, parent),
         record: async (base) => ({
           channels: await this.channels(checkpoints, namespace, base, {
             checkpoint,
@@ -209,16 +207,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
     const checkpoint = getCheckpointId(config);
     checkName("checkpoint_id", checkpoint, false);
     const place = { namespace, checkpoint, task: taskId, path: taskPath };
-    const adding = this.withThread(id, (thread) => thread.writes.add(place, writes));
-    const key = JSON.stringify([id, namespace, checkpoint]);
-    const others = this.underWay.get(key) ?? new Set();
-    this.underWay.set(key, others.add(adding));
-    try {
-      await adding;
-    } finally {
-      others.delete(adding);
-      if (others.size === 0) this.underWay.delete(key);
-    }
+    await this.withThread(id, (thread) => thread.writes.add(place, writes));
   }
 
   /**
@@ -228,6 +217,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
   async deleteThread(threadId: string): Promise<void> {
     const thread = await this.find(checkThreadId(threadId));
     await thread?.checkpoints.delete();
+    await thread?.writes.delete();
   }
 
   private async encodeAll(
@@ -289,7 +279,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
     thread: OpenThread,
     namespace: string,
     { record }: StoredCheckpoint,
-    known?: Writes,
+    known?: WritesOf,
   ): Promise<CheckpointTuple> {
     const { id, v, ts, versions, seen, parent } = record.checkpoint;
     const [channels, metadata, writes] = await Promise.all([
@@ -299,7 +289,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
         ),
       ),
       fromStored(this.serde, record.metadata),
-      known ?? thread.writes.byCheckpoint(namespace, id),
+      known ?? thread.writes.read([{ namespace, id }]),
     ]);
     const checkpoint: Checkpoint = {
       v,
@@ -315,7 +305,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
       config: configOf(thread.id, namespace, id),
       checkpoint,
       metadata: metadata as CheckpointMetadata,
-      pendingWrites: writes.get(id) ?? [],
+      pendingWrites: writes({ namespace, id }),
       ...(parent !== undefined && { parentConfig: configOf(thread.id, namespace, parent) }),
     };
   }
@@ -327,8 +317,9 @@ export class AgstateSaver extends BaseCheckpointSaver {
     checkpoint: Checkpoint,
     parent: string,
   ): Promise<void> {
-    const writes = await thread.writes.byCheckpoint(namespace, parent);
-    const sends = (writes.get(parent) ?? []).filter(([, channel]) => channel === TASKS);
+    const place = { namespace, id: parent };
+    const writes = (await thread.writes.read([place]))(place);
+    const sends = writes.filter(([, channel]) => channel === TASKS);
     checkpoint.channel_values[TASKS] = sends.map(([, , value]) => value);
     const versions = Object.values(checkpoint.channel_versions);
     checkpoint.channel_versions[TASKS] =
@@ -370,40 +361,60 @@ export class AgstateSaver extends BaseCheckpointSaver {
     return undefined;
   }
 
-  private async find(id: string): Promise<OpenThread | undefined> {
-    const known = this.threads.get(id);
-    if (known !== undefined) return known;
+  /** Opens a thread, once for all who ask at the same time, so that they go on in the order in which they asked. */
+  private find(id: string): Promise<OpenThread | undefined> {
+    const known = this.inUse.get(id)?.thread ?? this.threads.get(id);
+    if (known !== undefined) return Promise.resolve(known);
+    const opening = this.opening.get(id) ?? this.openThread(id);
+    this.opening.set(id, opening);
+    return opening.finally(() => this.opening.delete(id));
+  }
+
+  private async openThread(id: string): Promise<OpenThread | undefined> {
     const store = await this.open();
-    const repository = await store.workflow(workflowOf(id)).then(
-      ({ internals }) => internals,
-      (error: unknown) => {
-        if (isAgstateError(error, "WORKFLOW_NOT_FOUND")) return undefined;
-        throw error;
-      },
-    );
-    if (repository === undefined) return undefined;
-    const meanwhile = this.threads.get(id);
-    if (meanwhile !== undefined) return meanwhile;
-    const thread = {
-      id,
-      checkpoints: new Thread(repository, this.concurrentPuts),
-      writes: new PendingWrites(repository, this.serde),
-    };
-    this.threads.set(id, thread);
-    return thread;
+    try {
+      const { internals } = await store.workflow(workflowOf(id));
+      const thread = {
+        id,
+        checkpoints: new Thread(internals, this.concurrentPuts),
+        writes: new PendingWrites(internals, this.serde),
+      };
+      this.threads.set(id, thread);
+      return thread;
+    } catch (error) {
+      if (isAgstateError(error, "WORKFLOW_NOT_FOUND")) return undefined;
+      throw error;
+    }
   }
 
   /** Does something with a thread, which is made when it is not there. */
   private async withThread<T>(id: string, act: (thread: OpenThread) => Promise<T>): Promise<T> {
-    const found = await this.find(id);
-    if (found !== undefined) return act(found);
-    const store = await this.open();
+    const thread = (await this.find(id)) ?? (await this.createThread(id));
+    // What is under way is known to the thread alone: it must be the same for all, however many are opened.
+    const use = this.inUse.get(id) ?? { thread, count: 0 };
+    this.inUse.set(id, use);
+    use.count++;
     try {
-      await store.createWorkflow(workflowOf(id), { author: "langgraph" });
-    } catch (error) {
-      if (!isAgstateError(error, "WORKFLOW_EXISTS")) throw error;
+      return await act(use.thread);
+    } finally {
+      use.count--;
+      if (use.count === 0) this.inUse.delete(id);
     }
-    return act((await this.find(id)) as OpenThread);
+  }
+
+  private createThread(id: string): Promise<OpenThread> {
+    const create = async () => {
+      const store = await this.open();
+      try {
+        await store.createWorkflow(workflowOf(id), { author: "langgraph" });
+      } catch (error) {
+        if (!isAgstateError(error, "WORKFLOW_EXISTS")) throw error;
+      }
+      return (await this.find(id)) as OpenThread;
+    };
+    const creating = this.creating.get(id) ?? create();
+    this.creating.set(id, creating);
+    return creating.finally(() => this.creating.delete(id));
   }
 }
 

@@ -11,10 +11,11 @@ import { normalize } from "../objects/normalize.js";
 import { BELOW_MAX_BYTES, BELOW_MAX_OBJECTS } from "../objects/reader.js";
 import { ObjectSink } from "../objects/sink.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
-import type { RefRow } from "../storage/port.js";
+import type { MoveAnswer, RefRow } from "../storage/port.js";
 import type { Repository } from "../store/repository.js";
 import { type PreparedCommit, prepareCommit } from "../store/write-commit.js";
-import { forkRef, isHeadOf, isThreadHead, latestRef, THREAD_PREFIXES } from "./names.js";
+import { forkRef, isHeadOf, isThreadHead, latestRef, THREAD_PREFIX } from "./names.js";
+import type { Taken } from "./outbox.js";
 import {
   asRecord,
   type CheckpointNote,
@@ -76,6 +77,8 @@ export interface PutRequest {
   readonly beside: boolean;
   readonly record: (base: PutBase) => Promise<CheckpointRecord>;
   readonly message: (note: CheckpointNote) => string;
+  /** What tasks wrote and is to be there with the checkpoint, asked for just before it is written. */
+  readonly along: () => Promise<Taken>;
 }
 
 /**
@@ -132,7 +135,7 @@ export class Thread {
     namespace: string | undefined,
   ): AsyncGenerator<CheckpointOfThread, void, undefined> {
     const { repository } = this;
-    const refs = (await repository.refs.list(THREAD_PREFIXES[0])).filter(({ name }) =>
+    const refs = (await repository.refs.list(THREAD_PREFIX)).filter(({ name }) =>
       namespace === undefined ? isThreadHead(name) : isHeadOf(name, namespace),
     );
     const tips = refs.flatMap(({ id }) => id ?? []);
@@ -155,15 +158,18 @@ export class Thread {
    * Loads checkpoints in the order given; a page of them in one call, where the storage can read ahead.
    *
    * @param first how many the first page has; whoever takes more gets larger ones
+   * @param begin is called, and waited for, before a page is loaded
    */
   async *loadAll(
     wanted: readonly CheckpointOfThread[],
     first: number,
+    begin: (page: readonly CheckpointOfThread[]) => Promise<void>,
   ): AsyncGenerator<CheckpointOfThread & StoredCheckpoint, void, undefined> {
     const { commits, objects } = this.repository;
     let size = Math.min(first, PAGE);
     for (let at = 0; at < wanted.length; at += size, size = Math.min(2 * size, PAGE)) {
       const page = wanted.slice(at, at + size);
+      await begin(page);
       if (objects.readsAhead) {
         const states = (await commits.readAll(page.map(({ at }) => at))).flatMap(
           ({ root, inline }) =>
@@ -191,21 +197,17 @@ export class Thread {
   /** Deletes all refs of the thread; collection removes what they led to. */
   async delete(): Promise<void> {
     const { refs } = this.repository;
-    for (const prefix of THREAD_PREFIXES) {
-      const rows = await refs.list(prefix);
-      const names = rows.map(({ name }) => name);
-      const gone = prefix === THREAD_PREFIXES[0] ? names.filter(isThreadHead) : names;
-      for (let i = 0; i < gone.length; i += DELETED_AT_ONCE) {
-        const updates = gone.slice(i, i + DELETED_AT_ONCE).map(
-          (ref): RefUpdate => ({
-            ref,
-            expect: { kind: "any" },
-            target: null,
-            note: { actor: AUTHOR, reason: "langgraph: thread deleted" },
-          }),
-        );
-        await refs.apply({ updates });
-      }
+    const gone = (await refs.list(THREAD_PREFIX)).map(({ name }) => name).filter(isThreadHead);
+    for (let i = 0; i < gone.length; i += DELETED_AT_ONCE) {
+      const updates = gone.slice(i, i + DELETED_AT_ONCE).map(
+        (ref): RefUpdate => ({
+          ref,
+          expect: { kind: "any" },
+          target: null,
+          note: { actor: AUTHOR, reason: "langgraph: thread deleted" },
+        }),
+      );
+      await refs.apply({ updates });
     }
     this.latest.clear();
   }
@@ -219,10 +221,7 @@ export class Thread {
       latest = await this.readLatest(namespace);
     for (let tries = 1; ; tries++) {
       const put = await this.prepare(request, latest);
-      const answers = await this.repository.refs.apply({
-        updates: put.updates,
-        objects: put.commit.objects.map(({ record }) => record),
-      });
+      const answers = await this.write(put, await request.along());
       try {
         const rows = put.updates.map((update, i) => movedRow(update, answers[i]));
         const { loaded: commit, objects } = put.commit;
@@ -237,6 +236,25 @@ export class Thread {
         if (!lost || tries === TRIES) throw error;
       }
       latest = await this.readLatest(namespace);
+    }
+  }
+
+  /** What tasks wrote is stored whether or not the refs move. */
+  private async write(
+    { updates, commit }: { updates: RefUpdate[]; commit: PreparedCommit },
+    along: Taken,
+  ): Promise<readonly MoveAnswer[]> {
+    try {
+      const answers = await this.repository.refs.apply({
+        updates,
+        objects: commit.objects.map(({ record }) => record),
+        pending: along.rows,
+      });
+      along.landed();
+      return answers;
+    } catch (error) {
+      along.returned();
+      throw error;
     }
   }
 

@@ -7,32 +7,24 @@ import {
   writesSortKey,
 } from "@langchain/langgraph-checkpoint";
 import { AgstateError } from "../core/errors.js";
-import type { ObjectId } from "../core/ids.js";
-import { hasOwn, type JsonValue } from "../core/json.js";
-import type { LoadedCommit } from "../objects/commit-reader.js";
-import { decodeValue } from "../objects/decode.js";
-import { encodeValue, toLink } from "../objects/encode.js";
+import { hasOwn, isJsonObject, type JsonValue } from "../core/json.js";
+import { quoteForMessage } from "../core/names.js";
 import { normalize } from "../objects/normalize.js";
-import type { ObjectsAtHand } from "../objects/reader.js";
-import { ObjectSink } from "../objects/sink.js";
-import { movedRow, type RefUpdate } from "../refs/ref-store.js";
-import type { ObjectRecord, RefRow } from "../storage/port.js";
+import { openPending, sealPending } from "../objects/pending.js";
+import type { PendingRow } from "../storage/port.js";
 import type { Repository } from "../store/repository.js";
-import { prepareCommit } from "../store/write-commit.js";
-import { writesPrefix, writesRef } from "./names.js";
+import { component, WRITES_PREFIXES, writesKey, writesPrefix } from "./names.js";
+import { Outbox, type Taken } from "./outbox.js";
 import { fromStored, toStored } from "./values.js";
 
-/** What a task wrote below a checkpoint, as the state of a commit. */
-interface WritesRecord {
-  readonly checkpoint: string;
-  readonly task: string;
-  readonly path: string;
-  /** In the order of their indexes; those below 0 are LangGraph's special ones. */
-  readonly writes: readonly {
-    readonly index: number;
-    readonly channel: string;
-    readonly value: JsonValue;
-  }[];
+/** A write as the value of a pending row, whose key names the task; the row's index is LangGraph's own. */
+interface WriteRecord {
+  readonly channel: string;
+  readonly value: JsonValue;
+  /** Left out when it is empty. */
+  readonly path?: string;
+  /** Only where the key does not hold it as it is. */
+  readonly task?: string;
 }
 
 /** Of which checkpoint's task. */
@@ -43,123 +35,135 @@ export interface WritesPlace {
   readonly path: string;
 }
 
-/** How often writes are tried while others write for the same task. */
-const TRIES = 100;
+/** A checkpoint of a thread. */
+export interface CheckpointPlace {
+  readonly namespace: string;
+  readonly id: string;
+}
+
+/** The writes of a checkpoint that was read of. */
+export type WritesOf = (place: CheckpointPlace) => CheckpointPendingWrite[];
+
+/** Writes that are not stored yet. */
+interface Adding {
+  /** Resolves, when they have become rows, to their entry in the outbox. */
+  readonly encoded: Promise<object>;
+  readonly landed: Promise<void>;
+}
 
 /**
- * What tasks wrote and no checkpoint holds yet: a ref for each task of a checkpoint, at a commit of its own
- * line, so that tasks do not wait for each other and the first write of each is one call to the storage.
+ * What tasks wrote below checkpoints: pending rows, one a write, so that tasks do not wait for each other and the
+ * writes of each are one call to the storage at most.
  */
 export class PendingWrites {
+  private readonly outbox: Outbox;
+  /** Writes under way, by checkpoint: a checkpoint that goes on from there waits for them, or takes them along. */
+  private readonly adding = new Map<string, Set<Adding>>();
+
   constructor(
     private readonly repository: Repository,
     private readonly serde: SerializerProtocol,
-  ) {}
+  ) {
+    this.outbox = new Outbox((pending) => repository.refs.apply({ updates: [], pending }));
+  }
 
   /** Adds to a task's writes: of an index that is there already the first write stays, of a special one the last. */
   async add(place: WritesPlace, given: readonly PendingWrite[]): Promise<void> {
-    const { namespace, checkpoint, task } = place;
-    const ref = writesRef(namespace, checkpoint, task);
-    const indexed = await Promise.all(
-      given.map(async ([channel, value], position) => ({
-        index: hasOwn(WRITES_IDX_MAP, channel) ? (WRITES_IDX_MAP[channel] as number) : position,
-        channel,
-        value: await toStored(this.serde, value, ["writes", channel]),
-      })),
-    );
-    let row: RefRow | undefined;
-    for (let tries = 1; ; tries++) {
-      const stored = row?.id ? await this.read(row.id) : undefined;
-      const writes = new Map<number, unknown>(stored?.writes.map((write) => [write.index, write]));
-      for (const write of indexed) {
-        if (write.index < 0 || !writes.has(write.index)) writes.set(write.index, write);
-      }
-      const { update, objects } = this.prepare(place, ref, row, [...writes].sort(byIndex));
-      const [answer] = await this.repository.refs.apply({ updates: [update], objects });
-      if (answer?.outcome !== "conflict" || tries === TRIES) {
-        movedRow(update, answer);
-        return;
-      }
-      row = answer.actual ?? undefined;
-    }
-  }
-
-  /** The writes of each checkpoint of the namespace, or of one, in the order in which they are applied. */
-  async byCheckpoint(
-    namespace: string,
-    checkpoint?: string,
-  ): Promise<Map<string, CheckpointPendingWrite[]>> {
-    const { repository, serde } = this;
-    const rows = await repository.refs.list(writesPrefix(namespace, checkpoint));
-    const ids = rows.flatMap(({ id }) => id ?? []);
-    if (ids.length === 0) return new Map();
-    const ahead = await repository.loadAhead(ids, ["state"], true);
-    const commits = await repository.commits.readAll(ids);
-    const records = await Promise.all(commits.map((commit) => this.decode(commit, ahead)));
-    const keyed = records
-      .flatMap((record) => record.writes.map((write) => ({ record, write })))
-      .map((each) => ({
-        ...each,
-        key: writesSortKey(each.record.path, each.record.task, each.write.index),
-      }))
-      .sort((a, b) => compareWritesSortKeys(a.key, b.key));
-    const found = new Map<string, CheckpointPendingWrite[]>();
-    for (const { record, write } of keyed) {
-      const of = found.get(record.checkpoint) ?? [];
-      found.set(record.checkpoint, of);
-      of.push([record.task, write.channel, await fromStored(serde, write.value)]);
-    }
-    return found;
-  }
-
-  private prepare(
-    { checkpoint, task, path }: WritesPlace,
-    ref: string,
-    row: RefRow | undefined,
-    writes: readonly (readonly [number, unknown])[],
-  ): { update: RefUpdate; objects: readonly ObjectRecord[] } {
-    const { repository } = this;
-    const sink = new ObjectSink();
-    const record = { checkpoint, task, path, writes: writes.map(([, write]) => write) };
-    const { stateMaxBytes: maxBytes } = repository.context.limits;
-    const state = normalize(record, { maxBytes, what: "pending writes" });
-    const commit = prepareCommit(repository, {
-      sink,
-      parents: [],
-      root: { state: toLink(sink, encodeValue(sink, state, null)) },
-      author: "langgraph",
-      minStep: 1,
-      options: { message: "Pending writes" },
-    });
-    const update: RefUpdate = {
-      ref,
-      expect: row?.id ? { kind: "id", id: row.id, seq: row.seq } : { kind: "absent" },
-      target: commit.record.id,
-      commits: [commit.record],
-      note: { actor: "langgraph", reason: "langgraph: putWrites" },
+    const queued = this.encode(place, given).then((rows) => this.outbox.add(rows));
+    const adding: Adding = {
+      encoded: queued.then(({ entry }) => entry),
+      landed: queued.then(({ landed }) => landed),
     };
-    return { update, objects: commit.objects.map((object) => object.record) };
+    adding.encoded.catch(() => {});
+    const key = placeKey(place.namespace, place.checkpoint);
+    const others = this.adding.get(key) ?? new Set();
+    this.adding.set(key, others.add(adding));
+    try {
+      await adding.landed;
+    } finally {
+      others.delete(adding);
+      if (others.size === 0) this.adding.delete(key);
+    }
   }
 
-  private async read(id: ObjectId): Promise<WritesRecord> {
-    return this.decode(await this.repository.commits.read(id), new Map());
+  /**
+   * Waits for what was written below a checkpoint and is on its way; gives what has not gone out yet, for
+   * whoever writes next to take along.
+   */
+  async along(namespace: string, checkpoint: string | undefined): Promise<Taken> {
+    const key = placeKey(namespace, checkpoint ?? "");
+    for (;;) {
+      const adding = [...(this.adding.get(key) ?? [])];
+      const entries = await Promise.all(adding.map(({ encoded }) => encoded));
+      const gone = adding.filter((_, i) => !this.outbox.holds(entries[i] as object));
+      if (gone.length === 0) return this.outbox.take();
+      await Promise.all(gone.map(({ landed }) => landed));
+    }
   }
 
-  private async decode(commit: LoadedCommit, ahead: ObjectsAtHand): Promise<WritesRecord> {
-    const { state } = commit.root;
-    const get = (each: ObjectId) => commit.inline.get(each) ?? ahead.get(each);
-    const objects = this.repository.objects.with({ get });
-    const value = state === undefined ? undefined : await decodeValue(objects, state);
-    const record = value as unknown as WritesRecord | undefined;
-    if (typeof record?.checkpoint === "string" && Array.isArray(record.writes)) return record;
-    throw new AgstateError(
-      "CORRUPT_OBJECT",
-      `commit ${commit.id} should hold what a LangGraph task wrote, but does not`,
-      { id: commit.id },
+  /** Reads the writes of checkpoints in one call; of each they come in the order in which they are applied. */
+  async read(places: readonly CheckpointPlace[]): Promise<WritesOf> {
+    const { storage, workflow } = this.repository;
+    const prefixes = new Set(places.map(({ namespace, id }) => writesPrefix(namespace, id)));
+    const rows = await storage.readPending(workflow, [...prefixes]);
+    const keyed = rows.map((row) => {
+      const record = recordOf(row);
+      const end = row.key.lastIndexOf("/") + 1;
+      const { path = "", task = row.key.slice(end) } = record;
+      const sortKey = writesSortKey(path, task, row.index);
+      return { prefix: row.key.slice(0, end), record, task, sortKey };
+    });
+    keyed.sort((a, b) => compareWritesSortKeys(a.sortKey, b.sortKey));
+    const found = new Map<string, CheckpointPendingWrite[]>();
+    for (const { prefix, record, task } of keyed) {
+      const of = found.get(prefix) ?? [];
+      found.set(prefix, of);
+      of.push([task, record.channel, await fromStored(this.serde, record.value)]);
+    }
+    return ({ namespace, id }) => found.get(writesPrefix(namespace, id)) ?? [];
+  }
+
+  /** Drops all writes of the thread. */
+  async delete(): Promise<void> {
+    await this.repository.refs.apply({ updates: [], dropPending: WRITES_PREFIXES });
+  }
+
+  private encode(
+    { namespace, checkpoint, task, path }: WritesPlace,
+    given: readonly PendingWrite[],
+  ): Promise<PendingRow[]> {
+    const key = writesKey(namespace, checkpoint, task);
+    const { stateMaxBytes: maxBytes } = this.repository.context.limits;
+    return Promise.all(
+      given.map(async ([channel, value], position) => {
+        const record = {
+          channel,
+          value: await toStored(this.serde, value, ["writes", channel]),
+          ...(path !== "" && { path }),
+          ...(component(task) !== task && { task }),
+        };
+        const index = hasOwn(WRITES_IDX_MAP, channel)
+          ? (WRITES_IDX_MAP[channel] as number)
+          : position;
+        return sealPending(key, index, normalize(record, { maxBytes, what: "pending writes" }));
+      }),
     );
   }
 }
 
-function byIndex(a: readonly [number, unknown], b: readonly [number, unknown]): number {
-  return a[0] - b[0];
+function placeKey(namespace: string, checkpoint: string): string {
+  return JSON.stringify([namespace, checkpoint]);
+}
+
+/** @throws AgstateError `CORRUPT_OBJECT` */
+function recordOf(row: PendingRow): WriteRecord {
+  const value = openPending(row);
+  if (isJsonObject(value) && typeof value.channel === "string" && hasOwn(value, "value")) {
+    return value as unknown as WriteRecord;
+  }
+  throw new AgstateError(
+    "CORRUPT_OBJECT",
+    `the pending row ${quoteForMessage(row.key)}, index ${row.index}, should hold what a LangGraph task wrote, but does not`,
+    { key: row.key, index: row.index },
+  );
 }

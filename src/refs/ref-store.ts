@@ -7,6 +7,7 @@ import type {
   Head,
   MoveAnswer,
   ObjectRecord,
+  PendingRow,
   RefMove,
   RefRow,
   Storage,
@@ -42,6 +43,10 @@ export interface UpdateBatch {
   readonly complete?: number;
   /** All or none; default true. */
   readonly atomic?: boolean;
+  /** As of `WriteBatch`. */
+  readonly pending?: readonly PendingRow[];
+  /** As of `WriteBatch`. */
+  readonly dropPending?: readonly string[];
 }
 
 /** The longest reason kept in a log entry, in bytes. */
@@ -85,6 +90,8 @@ export class RefStore {
       needs: batch.needs,
       moves: batch.updates.map((update) => this.move(update)),
       atomic: batch.atomic ?? true,
+      pending: batch.pending,
+      dropPending: batch.dropPending,
     });
     if (answer.workflow === "missing") throw workflowNotFound(this.workflow);
     if (answer.workflow === "exists") {

@@ -158,7 +158,7 @@ export const BRANCHES = "refs/heads/";
  * object nor reached from anywhere: it stays, whatever is collected, until it is dropped.
  */
 export interface PendingRow {
-  /** Of at most 1,024 bytes of UTF-8, without U+0000. */
+  /** Of 1 to 1,024 bytes of UTF-8, without U+0000. */
   readonly key: string;
   /** A whole number of 32 bits with its sign. */
   readonly index: number;
@@ -418,6 +418,9 @@ export interface Storage {
     after: string | null,
     limit: number,
   ): Promise<ScanPage<CommitRecord>>;
+
+  /** Goes through all pending rows of a workflow in the order of `readPending`, for fsck. */
+  scanPending(workflow: string, after: string | null, limit: number): Promise<ScanPage<PendingRow>>;
 
   /**
    * Goes through the rows of one kind that were last written or freshened before a moment (seconds), for

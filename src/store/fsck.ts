@@ -3,8 +3,15 @@ import { type ObjectId, ZERO_ID } from "../core/ids.js";
 import { reflogEntryText } from "../core/reflog-entry.js";
 import { decodeCommit } from "../objects/commit.js";
 import { digestText, hashObject } from "../objects/hash.js";
+import { openPending } from "../objects/pending.js";
 import { decodeRecord } from "../objects/reader.js";
-import type { CommitRecord, ObjectRecord, RefRow, StoredObject } from "../storage/port.js";
+import type {
+  CommitRecord,
+  ObjectRecord,
+  PendingRow,
+  RefRow,
+  StoredObject,
+} from "../storage/port.js";
 import type { Repository } from "./repository.js";
 
 /** One thing that is wrong. */
@@ -16,8 +23,9 @@ export interface FsckProblem {
     | "missing-commit"
     | "bad-graph"
     | "bad-ref"
-    | "bad-reflog";
-  /** The object, commit or ref that is damaged or missing. */
+    | "bad-reflog"
+    | "corrupt-pending";
+  /** The object, commit, ref or pending row that is damaged or missing. */
   readonly subject: string;
   readonly detail: string;
 }
@@ -29,6 +37,7 @@ export interface FsckReport {
   readonly commits: number;
   readonly refs: number;
   readonly reflogEntries: number;
+  readonly pending: number;
   readonly erased: number;
   /** Objects that no commit of the workflow reaches. */
   readonly unreachable: number;
@@ -45,8 +54,8 @@ interface Known {
 
 /**
  * Checks a workflow: every body against its id, every link of trees and
- * commits, graph columns against commit bodies, refs, and each ref's chain of
- * log entries up to the hash in its row.
+ * commits, graph columns against commit bodies, refs, each ref's chain of
+ * log entries up to the hash in its row, and pending rows against the hashes in them.
  */
 export async function checkWorkflow(repository: Repository): Promise<FsckReport> {
   return new Fsck(repository).run();
@@ -64,6 +73,7 @@ class Fsck {
     { generation: number; parents: readonly ObjectId[] }
   >();
   private reflogEntries = 0;
+  private pending = 0;
   private objects = 0;
 
   constructor(private readonly repository: Repository) {}
@@ -85,6 +95,12 @@ class Fsck {
     this.graph();
     const refs = await storage.readRefs(workflow, { prefix: "refs/", deleted: true });
     for (const ref of refs) await this.ref(ref);
+    for (let after: string | null = null; ; ) {
+      const page = await storage.scanPending(workflow, after, PAGE);
+      for (const row of page.rows) this.pendingRow(row);
+      after = page.next;
+      if (after === null) break;
+    }
     let unreachable = 0;
     for (const id of this.known.keys()) if (!this.reached.has(id)) unreachable++;
     return {
@@ -93,6 +109,7 @@ class Fsck {
       commits: this.commits.size,
       refs: refs.filter((ref) => ref.id !== null).length,
       reflogEntries: this.reflogEntries,
+      pending: this.pending,
       erased: this.erased.size,
       unreachable,
       problems: this.problems,
@@ -201,6 +218,15 @@ class Fsck {
       if (commit.parents.every((p) => this.commits.has(p)) && generation !== commit.generation) {
         this.report("bad-graph", id, `generation ${commit.generation} instead of ${generation}`);
       }
+    }
+  }
+
+  private pendingRow(row: PendingRow): void {
+    this.pending++;
+    try {
+      openPending(row);
+    } catch (error) {
+      this.report("corrupt-pending", `${row.key} ${row.index}`, messageOf(error));
     }
   }
 

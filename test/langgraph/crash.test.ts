@@ -18,7 +18,7 @@ const WIDTH = 3;
 /** How long, at most, a task takes, and its writes until they are at the storage. */
 const SLOW_MS = 20;
 /** A life ends at one of so many writes to the storage, and at most so long after it has begun. */
-const CALLS_MAX = 8;
+const CALLS_MAX = 4;
 const KILL_WITHIN_MS = 25;
 /** More lives than any graph here needs. */
 const LIVES_MAX = 200;

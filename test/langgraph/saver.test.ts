@@ -10,7 +10,8 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { describe, expect, it } from "vitest";
 import { AgstateSaver } from "../../src/langgraph/index.js";
-import type { Storage } from "../../src/storage/port.js";
+import { forward } from "../../src/storage/decorators/forward.js";
+import type { Storage, WriteBatch } from "../../src/storage/port.js";
 import { agstateError, all, BACKENDS, makeStore } from "../support/stores.js";
 
 const META: CheckpointMetadata = { source: "loop", step: 0, parents: {} };
@@ -49,6 +50,16 @@ async function valuesAt(saver: AgstateSaver, config: RunnableConfig) {
 
 async function idsOf(saver: AgstateSaver, config: RunnableConfig) {
   return (await all(saver.list(config))).map((tuple) => tuple.checkpoint.id);
+}
+
+type Write = Storage["write"];
+
+/** A storage whose `write` does something else, with the real one at hand. */
+function wrapWrite(act: (batch: WriteBatch, write: Write) => ReturnType<Write>) {
+  return (storage: Storage): Storage => {
+    const write = storage.write.bind(storage);
+    return { ...forward(storage), write: async (batch) => act(batch, write) };
+  };
 }
 
 describe.each(BACKENDS)("AgstateSaver, on %s", (backend) => {
@@ -154,22 +165,12 @@ describe.each(BACKENDS)("AgstateSaver, on %s", (backend) => {
   it("puts a checkpoint only when the writes below its parent are there", async () => {
     const happened: string[] = [];
     let delay: Promise<void> | undefined;
-    const wrap = (storage: Storage): Storage =>
-      new Proxy(storage, {
-        get(target, name) {
-          const member = Reflect.get(target, name);
-          if (name !== "write") return typeof member === "function" ? member.bind(target) : member;
-          return async (batch: Parameters<Storage["write"]>[0]) => {
-            const isWrites = batch.moves.some(({ ref }) =>
-              ref.startsWith("refs/langgraph/writes/"),
-            );
-            if (isWrites) await delay;
-            const answer = await target.write(batch);
-            happened.push(isWrites ? "writes" : "checkpoint");
-            return answer;
-          };
-        },
-      });
+    const wrap = wrapWrite(async (batch, write) => {
+      if (batch.moves.length === 0) await delay;
+      const answer = await write(batch);
+      if (batch.workflow === "t") happened.push(batch.moves.length === 0 ? "writes" : "checkpoint");
+      return answer;
+    });
     const { store } = await makeStore(backend, { wrap });
     const saver = new AgstateSaver(store);
     const at = await put(saver, thread("t"), { n: 0 });
@@ -179,12 +180,85 @@ describe.each(BACKENDS)("AgstateSaver, on %s", (backend) => {
       go = resolve;
     });
     const writing = saver.putWrites(at, [["n", 1]], "task");
+    // They have gone out when the checkpoint comes.
+    await new Promise((resolve) => setTimeout(resolve, 20));
     const putting = put(saver, at, { n: 1 });
     await put(saver, thread("other"), { n: 0 });
-    expect(happened).not.toContain("writes");
+    expect(happened).toEqual([]);
     go();
     await Promise.all([writing, putting]);
     expect(happened.slice(-2)).toEqual(["writes", "checkpoint"]);
+  });
+
+  it("takes writes along with the checkpoint that is put in the same turn, in one call", async () => {
+    const batches: WriteBatch[] = [];
+    const wrap = wrapWrite((batch, write) => {
+      batches.push(batch);
+      return write(batch);
+    });
+    const { store } = await makeStore(backend, { wrap });
+    const saver = new AgstateSaver(store);
+    const at = await put(saver, thread("t"), { n: 0 });
+    batches.length = 0;
+    const writes = ["a", "b"].map((task) => saver.putWrites(at, [["n", task]], task));
+    const [next] = await Promise.all([put(saver, at, { n: 1 }), ...writes]);
+    expect(batches.map(({ moves, pending }) => [moves.length, pending?.length])).toEqual([[1, 2]]);
+    expect((await saver.getTuple(at))?.pendingWrites).toEqual([
+      ["a", "n", "a"],
+      ["b", "n", "b"],
+    ]);
+    expect((await saver.getTuple(next))?.pendingWrites).toEqual([]);
+  });
+
+  it("waits with a checkpoint for writes that are being serialized", async () => {
+    const batches: WriteBatch[] = [];
+    const wrap = wrapWrite((batch, write) => {
+      batches.push(batch);
+      return write(batch);
+    });
+    const { store } = await makeStore(backend, { wrap });
+    const saver = new AgstateSaver(store);
+    const at = await put(saver, thread("t"), { n: 0 });
+    const { dumpsTyped } = saver.serde;
+    saver.serde.dumpsTyped = async (value) => {
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      return dumpsTyped.call(saver.serde, value);
+    };
+    const writing = saver.putWrites(at, [["n", new HumanMessage("slow")]], "task");
+    const next = await put(saver, at, { n: 1 });
+    expect(batches.at(-1)?.pending?.length).toBe(1);
+    await writing;
+    expect((await saver.getTuple(next))?.checkpoint.channel_values).toEqual({ n: 1 });
+    expect((await saver.getTuple(at))?.pendingWrites?.length).toBe(1);
+  });
+
+  it("keeps writes whose checkpoint is refused, and those whose checkpoint cannot be written", async () => {
+    let broken = false;
+    const wrap = wrapWrite((batch, write) => {
+      if (broken && batch.moves.length > 0) throw new Error("the disk says no");
+      return write(batch);
+    });
+    const { store } = await makeStore(backend, { wrap });
+    const saver = new AgstateSaver(store, { concurrentPuts: "refuse" });
+    const at = await put(saver, thread("t"), { n: 0 });
+    const latest = await put(saver, at, { n: 1 });
+    const refused = await Promise.allSettled([
+      saver.putWrites(at, [["n", 1]], "one"),
+      put(saver, at, { n: 2 }),
+    ]);
+    expect(refused.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    broken = true;
+    const failed = await Promise.allSettled([
+      saver.putWrites(at, [["n", 2]], "two"),
+      saver.putWrites(at, [["n", 3]], "three"),
+      put(saver, latest, { n: 3 }),
+    ]);
+    expect(failed.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected"]);
+    expect((await saver.getTuple(at))?.pendingWrites).toEqual([
+      ["one", "n", 1],
+      ["three", "n", 3],
+      ["two", "n", 2],
+    ]);
   });
 
   it("makes one call to the storage for a put at the latest checkpoint, and one for a task's writes", async () => {

@@ -63,6 +63,8 @@ export function closedGuard(storage: Storage): Storage {
       guard("scanObjects", () => storage.scanObjects(w, after, limit)),
     scanCommits: (w, after, limit) =>
       guard("scanCommits", () => storage.scanCommits(w, after, limit)),
+    scanPending: (w, after, limit) =>
+      guard("scanPending", () => storage.scanPending(w, after, limit)),
     scanSeen: (w, type, before, after, limit) =>
       guard("scanSeen", () => storage.scanSeen(w, type, before, after, limit)),
     readAbandoned: (w, since) => guard("readAbandoned", () => storage.readAbandoned(w, since)),

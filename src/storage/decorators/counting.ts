@@ -41,6 +41,7 @@ const METHODS: readonly Method[] = [
   "readWorkflow",
   "scanObjects",
   "scanCommits",
+  "scanPending",
   "scanSeen",
   "readAbandoned",
   "condemn",
@@ -150,6 +151,11 @@ export function counting(storage: Storage): CountingStorage {
     async scanCommits(w, after, limit) {
       const page = await call("scanCommits", () => storage.scanCommits(w, after, limit));
       tally("Read", page.rows);
+      return page;
+    },
+    async scanPending(w, after, limit) {
+      const page = await call("scanPending", () => storage.scanPending(w, after, limit));
+      tallyPending("Read", page.rows);
       return page;
     },
     scanSeen: (w, type, before, after, limit) =>

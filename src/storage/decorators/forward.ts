@@ -21,6 +21,7 @@ export function forward(storage: Storage): Storage {
     readWorkflow: (id) => storage.readWorkflow(id),
     scanObjects: (w, after, limit) => storage.scanObjects(w, after, limit),
     scanCommits: (w, after, limit) => storage.scanCommits(w, after, limit),
+    scanPending: (w, after, limit) => storage.scanPending(w, after, limit),
     scanSeen: (w, type, before, after, limit) => storage.scanSeen(w, type, before, after, limit),
     readAbandoned: (w, since) => storage.readAbandoned(w, since),
     condemn: (w, ids, before, by) => storage.condemn(w, ids, before, by),

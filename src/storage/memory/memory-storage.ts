@@ -23,6 +23,7 @@ import {
   type WriteAnswer,
   type WriteBatch,
 } from "../port.js";
+import { pendingCursor, pendingPage } from "../rows/pending.js";
 import {
   applyBatch,
   copyCommit,
@@ -211,6 +212,16 @@ class MemoryStorage implements Storage {
 
   async scanCommits(w: string, after: string | null, limit: number) {
     return page([...(this.#workflows.get(w)?.commits.values() ?? [])], after, limit, copyCommit);
+  }
+
+  async scanPending(w: string, after: string | null, limit: number) {
+    const rows = await this.readPending(w, [""]);
+    const cursor = pendingCursor(after);
+    const isLeft = ({ key, index }: PendingRow) => {
+      const order = cursor === null ? 1 : byUtf8(key, cursor.key);
+      return order > 0 || (order === 0 && index > (cursor?.index ?? 0));
+    };
+    return pendingPage(rows.filter(isLeft), Math.max(1, limit));
   }
 
   async scanSeen(

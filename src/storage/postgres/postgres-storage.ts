@@ -24,6 +24,7 @@ import type {
 } from "../port.js";
 import { TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
+import { pendingCursor, pendingPage } from "../rows/pending.js";
 import type { Connection } from "./connection.js";
 import type { Queries } from "./queries.js";
 import { explainCollectRefusal } from "./refusal.js";
@@ -167,8 +168,9 @@ export class PostgresStorage implements Storage {
     const rows: PendingRow[] = [];
     const sorted = [...prefixes].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
     for (const page of pages(sorted)) {
-      const found = await this.rows<{ key: string; idx: number; body: Buffer }>("pending", w, page);
-      for (const { key, idx, body } of found) rows.push({ key, index: idx, body });
+      for (const row of await this.rows<PendingColumns>("pending", w, page)) {
+        rows.push(pendingOf(row));
+      }
     }
     return rows;
   }
@@ -201,6 +203,13 @@ export class PostgresStorage implements Storage {
     return this.scan<CommitColumns, CommitRecord>(w, after, limit, "commitsAfter", (row) =>
       commitOf(row, true),
     );
+  }
+
+  async scanPending(w: string, after: string | null, limit: number): Promise<ScanPage<PendingRow>> {
+    const size = Math.max(1, limit);
+    const { key, index } = pendingCursor(after) ?? { key: "", index: 0 };
+    const rows = await this.rows<PendingColumns>("pendingAfter", w, key, index, size + 1);
+    return pendingPage(rows.map(pendingOf), size);
   }
 
   async scanSeen(
@@ -344,6 +353,16 @@ interface SeenColumns {
   readonly generation: string;
   readonly seen_at: string;
   readonly bytes: number;
+}
+
+interface PendingColumns {
+  readonly key: string;
+  readonly idx: number;
+  readonly body: Buffer;
+}
+
+function pendingOf({ key, idx, body }: PendingColumns): PendingRow {
+  return { key, index: idx, body };
 }
 
 interface ReflogColumns {

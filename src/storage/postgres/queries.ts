@@ -105,6 +105,9 @@ export function queries(s: string) {
         AND t.key >= p.prefix AND t.key < p.prefix || repeat(chr(1114111), 257)) AS t
       ORDER BY t.key, t.idx`,
 
+    pendingAfter: `SELECT t.key, t.idx, t.body FROM ${s}.pending AS t
+      WHERE t.workflow_id = $1 AND (t.key, t.idx) > ($2, $3) ORDER BY t.key, t.idx LIMIT $4`,
+
     usage: `SELECT
         (SELECT count(*) FROM ${s}.commits AS t WHERE t.workflow_id = $1) AS commits,
         (SELECT coalesce(sum(length(t.body)), 0) FROM ${s}.commits AS t

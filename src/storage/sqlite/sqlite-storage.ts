@@ -25,6 +25,7 @@ import {
 } from "../port.js";
 import { typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, objectOf } from "../rows/objects.js";
+import { pendingCursor, pendingPage } from "../rows/pending.js";
 import { scanSeen, sweep } from "./collect.js";
 import { toStoreError } from "./errors.js";
 import { readNear } from "./graph-near.js";
@@ -182,9 +183,7 @@ export class SqliteStorage implements Storage {
       return [...prefixes]
         .sort(compareUtf8)
         .flatMap((prefix) =>
-          statements.pending
-            .all(wf, prefix, endOfPrefix(prefix))
-            .map(({ key, idx, body }) => ({ key, index: idx, body })),
+          statements.pending.all(wf, prefix, endOfPrefix(prefix)).map(pendingOf),
         );
     });
   }
@@ -211,6 +210,18 @@ export class SqliteStorage implements Storage {
 
   scanCommits(w: string, after: string | null, limit: number): Promise<ScanPage<CommitRecord>> {
     return this.#scan(w, after, limit, "commitsAfter", (row) => commitOf(row, true));
+  }
+
+  scanPending(w: string, after: string | null, limit: number): Promise<ScanPage<PendingRow>> {
+    const size = Math.max(1, limit);
+    const { key, index } = pendingCursor(after) ?? { key: "", index: 0 };
+    return this.#read(w, (statements, wf) => {
+      if (wf === undefined) return { rows: [], next: null };
+      return pendingPage(
+        statements.pendingAfter.all(wf, key, index, size + 1).map(pendingOf),
+        size,
+      );
+    });
   }
 
   scanSeen(
@@ -349,4 +360,8 @@ export class SqliteStorage implements Storage {
 
 function compareUtf8(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
+}
+
+function pendingOf({ key, idx, body }: RowOf<"pending">): PendingRow {
+  return { key, index: idx, body };
 }

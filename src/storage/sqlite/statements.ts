@@ -116,6 +116,8 @@ const SQL = {
   dropPending: "DELETE FROM pending WHERE wf = ? AND key >= ? AND key < CAST(? AS TEXT)",
   pending: `SELECT key, idx, body FROM pending
     WHERE wf = ? AND key >= ? AND key < CAST(? AS TEXT) ORDER BY key, idx`,
+  pendingAfter: `SELECT key, idx, body FROM pending
+    WHERE wf = ? AND (key, idx) > (?, ?) ORDER BY key, idx LIMIT ?`,
   pendingUsage: `SELECT count(*) AS pending, coalesce(sum(length(body)), 0) AS bytes
     FROM pending WHERE wf = ?`,
 
@@ -160,6 +162,7 @@ interface Rows {
   refsFrom: RefColumns;
   reflog: ReflogColumns;
   pending: { key: string; idx: number; body: Buffer };
+  pendingAfter: { key: string; idx: number; body: Buffer };
   pendingUsage: { pending: number; bytes: number };
   dataVersion: number;
   meta: string | Buffer | null;

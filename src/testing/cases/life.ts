@@ -33,6 +33,7 @@ const CALLS: Readonly<Record<string, (storage: Storage) => Promise<unknown>>> = 
   readWorkflow: (s) => s.readWorkflow("w"),
   scanObjects: (s) => s.scanObjects("w", null, 1),
   scanCommits: (s) => s.scanCommits("w", null, 1),
+  scanPending: (s) => s.scanPending("w", null, 1),
   watch: (s) => s.watch("w", () => undefined),
   checkStructure: (s) => s.checkStructure(),
   usage: (s) => s.usage("w"),

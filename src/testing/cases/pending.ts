@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { PendingRow, Storage } from "../../storage/port.js";
+import type { PendingRow, ScanPage, Storage } from "../../storage/port.js";
 import type { ConformanceCase } from "../case.js";
 import {
   ABSENT,
@@ -26,7 +26,11 @@ function row(key: string, index: number, text = `${key} ${index}`): PendingRow {
 /** Rows as one text each. */
 async function read(storage: Storage, prefixes: readonly string[] = [""], w = "w") {
   const rows = await storage.readPending(w, prefixes);
-  return rows.map(({ key, index, body }) => `${key} ${index}: ${Buffer.from(body)}`);
+  return rows.map(textOf);
+}
+
+function textOf({ key, index, body }: PendingRow): string {
+  return `${key} ${index}: ${Buffer.from(body)}`;
 }
 
 export const pendingCases: readonly ConformanceCase[] = [
@@ -56,7 +60,7 @@ export const pendingCases: readonly ConformanceCase[] = [
           .sort(
             (a, b) => Buffer.compare(Buffer.from(a.key), Buffer.from(b.key)) || a.index - b.index,
           )
-          .map(({ key, index, body }) => `${key} ${index}: ${body}`);
+          .map(textOf);
       for (const prefixes of [
         [""],
         ["a"],
@@ -70,6 +74,18 @@ export const pendingCases: readonly ConformanceCase[] = [
       ])
         assert.deepEqual(await read(storage, prefixes), expected(prefixes), `${prefixes}`);
       assert.deepEqual(await read(storage, [""], "other"), ["a/b 0: of another"]);
+      for (const limit of [0, 1, 4, rows.length, 100]) {
+        const scanned = [];
+        for (let after: string | null = null; ; ) {
+          const page: ScanPage<PendingRow> = await storage.scanPending("w", after, limit);
+          assert.ok(page.rows.length > 0 && page.rows.length <= Math.max(1, limit));
+          scanned.push(...page.rows.map(textOf));
+          after = page.next;
+          if (after === null) break;
+        }
+        assert.deepEqual(scanned, expected([""]));
+      }
+      assert.deepEqual(await storage.scanPending("none", null, 9), { rows: [], next: null });
       assert.deepEqual(await read(storage, [""], "none"), []);
     },
   },

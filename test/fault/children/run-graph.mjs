@@ -12,7 +12,6 @@ import { AgstateSaver } from "../../../dist/langgraph/index.js";
 import { args, say } from "./lines.mjs";
 
 const { url, thread, effects, layers, width, durability, slowMs } = args;
-const WRITES = "refs/langgraph/writes/";
 const PUT = "refs/heads/agents/langgraph/latest";
 
 const wrap = (storage) =>
@@ -21,11 +20,10 @@ const wrap = (storage) =>
       const member = Reflect.get(target, name);
       if (name !== "write") return typeof member === "function" ? member.bind(target) : member;
       return async (batch) => {
-        const isOf = (prefix) => batch.moves.some(({ ref }) => ref.startsWith(prefix));
-        if (isOf(WRITES)) {
+        if (batch.pending?.length > 0) {
           say("inside writes");
           await sleep(Math.random() * slowMs);
-        } else if (isOf(PUT)) say("inside put");
+        } else if (batch.moves.some(({ ref }) => ref === PUT)) say("inside put");
         return target.write(batch);
       };
     },
