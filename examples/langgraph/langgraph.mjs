@@ -82,13 +82,13 @@ try {
   agstate("log", "--graph", "--oneline", "refused", ...Object.keys(offers));
 
   title("What the two forks differ in");
-  agstate("diff", "half", "voucher", "--path", "/channels");
+  agstate("diff", "half", "voucher");
 
   title("Which checkpoint wrote each note of a fork");
-  agstate("blame", "voucher", "/channels/notes");
+  agstate("blame", "voucher", "/notes");
 
   title("What was offered before the fork");
-  agstate("cat", "voucher~3", "/channels/offer");
+  agstate("cat", "voucher~3", "/offer");
 
   title("Everything is checked");
   agstate("fsck");

@@ -8,11 +8,11 @@ import { hasOwn, isJsonObject, type JsonObject, type JsonValue } from "../core/j
 import { isOneLine, quoteForMessage } from "../core/names.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 
-/** A checkpoint as the state of its commit; values are as `toStored` writes them. */
-export interface CheckpointRecord {
-  /** The values of channels that have one. */
-  readonly channels: JsonObject;
-  /** The checkpoint without its channels' values. */
+/**
+ * What a checkpoint is beside its channels' values: the `checkpoint` part of its commit's root tree. Values are
+ * as `toStored` writes them.
+ */
+export interface CheckpointFrame {
   readonly checkpoint: {
     readonly v: number;
     readonly id: string;
@@ -24,6 +24,11 @@ export interface CheckpointRecord {
   };
   readonly metadata: JsonValue;
   readonly thread: string;
+}
+
+export interface CheckpointRecord extends CheckpointFrame {
+  /** The values of channels that have one, as `toStored` writes them: the commit's state. */
+  readonly channels: JsonObject;
 }
 
 /** A checkpoint's commit, and its record as it was normalised or decoded. */
@@ -51,24 +56,45 @@ export function messageOf(metadata: CheckpointMetadata | undefined, note: Checkp
 
 /** The note of a checkpoint's commit; undefined of any other commit. */
 export function noteOf(commit: LoadedCommit): CheckpointNote | undefined {
-  const match = commit.externalId === undefined ? null : NOTE.exec(commit.message);
+  const { externalId, message, root } = commit;
+  // Others may give their commits such an id and message, but no frame.
+  if (externalId === undefined || root.checkpoint === undefined) return undefined;
+  const match = NOTE.exec(message);
   if (match === null) return undefined;
   return { namespace: JSON.parse(match[1] as string) as string, epoch: match[2] as string };
 }
 
+/** The frame of a record, which is stored apart from the channels. */
+export function frameOf({ checkpoint, metadata, thread }: CheckpointFrame): CheckpointFrame {
+  return { checkpoint, metadata, thread };
+}
+
 /** @throws AgstateError `CORRUPT_OBJECT` */
-export function asRecord(state: JsonValue | undefined, commit: LoadedCommit): CheckpointRecord {
-  const isRecord =
-    isJsonObject(state) &&
-    isJsonObject(state.channels) &&
-    isJsonObject(state.checkpoint) &&
-    isJsonObject(state.checkpoint.versions) &&
-    hasOwn(state, "metadata") &&
-    typeof state.thread === "string";
-  if (isRecord) return state as unknown as CheckpointRecord;
-  throw new AgstateError(
+export function asFrame(value: JsonValue | undefined, commit: LoadedCommit): CheckpointFrame {
+  const isFrame =
+    isJsonObject(value) &&
+    isJsonObject(value.checkpoint) &&
+    isJsonObject(value.checkpoint.versions) &&
+    hasOwn(value, "metadata") &&
+    typeof value.thread === "string";
+  if (isFrame) return value as unknown as CheckpointFrame;
+  throw notCheckpoint(commit, "what it holds of one is something else");
+}
+
+/** @throws AgstateError `CORRUPT_OBJECT` */
+export function asRecord(
+  state: JsonValue | undefined,
+  frame: CheckpointFrame,
+  commit: LoadedCommit,
+): CheckpointRecord {
+  if (isJsonObject(state)) return { ...frameOf(frame), channels: state };
+  throw notCheckpoint(commit, "its state is no object of channels");
+}
+
+function notCheckpoint(commit: LoadedCommit, why: string): AgstateError {
+  return new AgstateError(
     "CORRUPT_OBJECT",
-    `commit ${commit.id} says that it is checkpoint ${quoteForMessage(commit.externalId ?? "")}, but its state is no checkpoint`,
+    `commit ${commit.id} says that it is checkpoint ${quoteForMessage(commit.externalId ?? "")}, but ${why}`,
     { id: commit.id },
   );
 }

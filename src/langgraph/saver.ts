@@ -18,7 +18,7 @@ import { hasOwn, type JsonValue, setOwn } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
 import { openStore, type Store } from "../store.js";
 import { workflowOf } from "./names.js";
-import { type CheckpointRecord, messageOf, type StoredCheckpoint } from "./record.js";
+import { type CheckpointFrame, messageOf, type StoredCheckpoint } from "./record.js";
 import { type CheckpointOfThread, type ConcurrentPuts, type PutBase, Thread } from "./thread.js";
 import { fromStored, toStored } from "./values.js";
 import { PendingWrites, type WritesOf } from "./writes.js";
@@ -260,11 +260,13 @@ export class AgstateSaver extends BaseCheckpointSaver {
     const left = new Set(elsewhere);
     if (left.size > 0) {
       for await (const { at } of thread.checkpoints(namespace)) {
-        const { record } = await thread.load(at);
-        for (const name of left) {
-          const version = checkpoint.channel_versions[name] as number | string;
-          if (isAt(record, name, version) && hasOwn(record.channels, name)) left.delete(name);
-        }
+        const frame = await thread.frame(at);
+        const found = [...left].filter((name) =>
+          isAt(frame, name, checkpoint.channel_versions[name] as number | string),
+        );
+        if (found.length === 0) continue;
+        const { channels: recorded } = (await thread.load(at)).record;
+        for (const name of found) if (hasOwn(recorded, name)) left.delete(name);
         if (left.size === 0) break;
       }
       // Forks may have one version of two values; what the caller has is that of the checkpoint it means.
@@ -355,8 +357,8 @@ export class AgstateSaver extends BaseCheckpointSaver {
   private async threadIdOf(workflow: string): Promise<string | undefined> {
     const thread = new Thread((await (await this.open()).workflow(workflow)).internals);
     for await (const { at } of thread.checkpoints(undefined)) {
-      const { record } = await thread.load(at);
-      return workflowOf(record.thread) === workflow ? record.thread : undefined;
+      const { thread: id } = await thread.frame(at);
+      return workflowOf(id) === workflow ? id : undefined;
     }
     return undefined;
   }
@@ -443,7 +445,7 @@ function configOf(thread: string, namespace: string, checkpoint: string): Runnab
   };
 }
 
-function isAt(record: CheckpointRecord, channel: string, version: number | string): boolean {
+function isAt(record: CheckpointFrame, channel: string, version: number | string): boolean {
   const { versions } = record.checkpoint;
   return hasOwn(versions, channel) && versions[channel] === version;
 }

@@ -1,31 +1,21 @@
 import { LRUCache } from "lru-cache";
 import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
-import type { JsonValue } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
-import { sharingDecoder } from "../objects/decode.js";
-import { createDraftContext } from "../objects/draft/draft.js";
-import { reconcile } from "../objects/draft/reconcile.js";
-import { encodeValue, type Link, toLink } from "../objects/encode.js";
-import { normalize } from "../objects/normalize.js";
-import { BELOW_MAX_BYTES, BELOW_MAX_OBJECTS } from "../objects/reader.js";
-import { ObjectSink } from "../objects/sink.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { MoveAnswer, RefRow } from "../storage/port.js";
 import type { Repository } from "../store/repository.js";
-import { type PreparedCommit, prepareCommit } from "../store/write-commit.js";
+import type { PreparedCommit } from "../store/write-commit.js";
 import { forkRef, isHeadOf, isThreadHead, latestRef, THREAD_PREFIX } from "./names.js";
 import type { Taken } from "./outbox.js";
+import { AUTHOR, CheckpointParts } from "./parts.js";
 import {
-  asRecord,
+  type CheckpointFrame,
   type CheckpointNote,
   type CheckpointRecord,
   noteOf,
   type StoredCheckpoint,
 } from "./record.js";
-
-/** Who writes the commits of checkpoints. */
-const AUTHOR = "langgraph";
 
 /** How often a put is tried while other writers move the namespace on. */
 const TRIES = 1000;
@@ -90,15 +80,17 @@ export interface PutRequest {
 export class Thread {
   private readonly latest = new LRUCache<string, Latest>({ max: 16 });
   private readonly queues = new Map<string, Promise<unknown>>();
-  /** Checkpoints that follow each other have nearly all in common. */
-  private readonly decode = sharingDecoder();
   /** Checkpoints that were not the latest when they were read by their ids: to go on from there is a fork on purpose. */
   private readonly forked = new LRUCache<string, true>({ max: FORKED_MAX });
+
+  private readonly parts: CheckpointParts;
 
   constructor(
     readonly repository: Repository,
     private readonly concurrentPuts: ConcurrentPuts = "fork",
-  ) {}
+  ) {
+    this.parts = new CheckpointParts(repository);
+  }
 
   /** The checkpoint that was put last into the namespace. */
   async last(namespace: string): Promise<StoredCheckpoint | undefined> {
@@ -114,9 +106,10 @@ export class Thread {
     ]);
     if (ids.length === 0 || epoch === undefined) return undefined;
     // One that was put again stands on top of the former.
-    for (const commit of (await repository.commits.readAll(ids)).reverse()) {
-      const note = noteOf(commit);
-      if (note?.namespace === namespace && note.epoch === epoch) return this.load(commit.id);
+    for (const each of ids.reverse()) {
+      const opened = await this.parts.open(each);
+      const note = noteOf(opened.commit);
+      if (note?.namespace === namespace && note.epoch === epoch) return this.parts.load(opened);
     }
     return undefined;
   }
@@ -148,10 +141,12 @@ export class Thread {
   }
 
   async load(id: ObjectId): Promise<StoredCheckpoint> {
-    const { commit, objects } = await this.repository.withState(id, true);
-    const { state } = commit.root;
-    const value = state === undefined ? undefined : await this.decode(objects, state);
-    return { commit, record: asRecord(value, commit) };
+    return this.parts.load(await this.parts.open(id));
+  }
+
+  /** All of a checkpoint but its channels' values: of most it is in the commit's row. */
+  frame(id: ObjectId): Promise<CheckpointFrame> {
+    return this.parts.frame(id);
   }
 
   /**
@@ -165,20 +160,11 @@ export class Thread {
     first: number,
     begin: (page: readonly CheckpointOfThread[]) => Promise<void>,
   ): AsyncGenerator<CheckpointOfThread & StoredCheckpoint, void, undefined> {
-    const { commits, objects } = this.repository;
     let size = Math.min(first, PAGE);
     for (let at = 0; at < wanted.length; at += size, size = Math.min(2 * size, PAGE)) {
       const page = wanted.slice(at, at + size);
       await begin(page);
-      if (objects.readsAhead) {
-        const states = (await commits.readAll(page.map(({ at }) => at))).flatMap(
-          ({ root, inline }) =>
-            root.state === undefined || inline.has(root.state.id) ? [] : root.state.id,
-        );
-        const absent = states.filter((id) => !objects.has(id));
-        const limits = { maxObjects: BELOW_MAX_OBJECTS, maxBytes: BELOW_MAX_BYTES };
-        if (absent.length > 0) await objects.readAhead({ ids: absent, ...limits });
-      }
+      await this.parts.readAhead(page.map(({ at }) => at));
       for (const each of page) yield { ...each, ...(await this.load(each.at)) };
     }
   }
@@ -273,7 +259,8 @@ export class Thread {
       this.refuseConcurrent(request, base, latest);
     const below = base.same ?? base.parent;
     const note = latest?.note ?? { namespace, epoch: this.repository.context.randomHex(16) };
-    const { record, commit } = await this.commit(request, base, below, note);
+    const options = { message: request.message(note), externalId: id };
+    const { record, commit } = await this.parts.prepare(await request.record(base), below, options);
     const target = commit.record.id;
     const because = { actor: AUTHOR, reason: `langgraph: put ${JSON.stringify(id)}` };
     const ref = latestRef(namespace);
@@ -334,44 +321,6 @@ export class Thread {
       at(id),
     ]);
     return { parent: found, same };
-  }
-
-  private async commit(
-    request: PutRequest,
-    base: PutBase,
-    below: StoredCheckpoint | undefined,
-    note: CheckpointNote,
-  ): Promise<{ record: CheckpointRecord; commit: PreparedCommit }> {
-    const { repository } = this;
-    const sink = new ObjectSink();
-    const given = await request.record(base);
-    const previous = below?.record as unknown as JsonValue | undefined;
-    const { stateMaxBytes: maxBytes } = repository.context.limits;
-    const value = normalize(given, { previous, maxBytes, what: "checkpoint" });
-    const commit = prepareCommit(repository, {
-      sink,
-      parents: below === undefined ? [] : [below.commit],
-      root: { state: await this.encode(sink, below, previous, value) },
-      author: AUTHOR,
-      minStep: 1,
-      options: { message: request.message(note), externalId: request.id },
-    });
-    return { record: value as unknown as CheckpointRecord, commit };
-  }
-
-  private async encode(
-    sink: ObjectSink,
-    below: StoredCheckpoint | undefined,
-    previous: JsonValue | undefined,
-    value: JsonValue,
-  ): Promise<Link> {
-    const { repository } = this;
-    const stored = below?.commit.root.state;
-    if (below === undefined || previous === undefined || stored?.type !== "tree")
-      return toLink(sink, encodeValue(sink, value, repository.statePolicy));
-    const context = createDraftContext(repository.objectsOf(below.commit), sink);
-    const draft = await reconcile(context, await context.open(stored), previous, value);
-    return toLink(sink, await draft.encode(repository.statePolicy));
   }
 
   private async epoch(namespace: string): Promise<string | undefined> {

@@ -7,7 +7,7 @@ import type { Link } from "./encode.js";
 import { type DecodedObject, decodeRecord } from "./reader.js";
 
 /** The parts of a commit's root tree; each is there only when the commit has it. */
-export const ROOT_PARTS = ["state", "step", "envelope", "policy", "merge"] as const;
+export const ROOT_PARTS = ["state", "step", "envelope", "policy", "merge", "checkpoint"] as const;
 export type RootPart = (typeof ROOT_PARTS)[number];
 export type RootLinks = { readonly [Part in RootPart]?: Link | undefined };
 

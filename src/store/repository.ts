@@ -93,9 +93,14 @@ export class Repository {
    * Reads a commit, and in the same call, where the storage can, what its state is made of.
    *
    * @param whole whether all of the state is wanted, or some path in it: then little comes along
+   * @param parts what to read along
    */
-  async withState(id: ObjectId, whole: boolean): Promise<CommitWithState> {
-    const read = await this.loadAhead([id], ["state"], whole);
+  async withState(
+    id: ObjectId,
+    whole: boolean,
+    parts: readonly RootPart[] = ["state"],
+  ): Promise<CommitWithState> {
+    const read = await this.loadAhead([id], parts, whole);
     const commit = await this.commits.read(id);
     const get = (each: ObjectId) => commit.inline.get(each) ?? read.get(each);
     return { commit, objects: this.objects.with({ get }) };

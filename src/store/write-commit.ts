@@ -39,6 +39,8 @@ export interface CommitPlan {
   readonly minStep: number;
   /** What a merge was made by, kept with its commit. */
   readonly merge?: JsonValue;
+  /** What an outside framework's checkpoint has beside its state; encoded into the plan's sink. */
+  readonly checkpoint?: Encoded;
   readonly options: Omit<WriteOptions, "step"> & { readonly step?: StepEntry };
 }
 
@@ -67,11 +69,20 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
   const before = plan.parents[0]?.inFlight ?? [];
   const step = options.step && prepareStep(repository, sink, options.step, nextStep, before);
   const merge = plan.merge === undefined ? undefined : recordObjects(sink, plan.merge, null);
+  const checkpoint = plan.checkpoint && placeRecord(sink, plan.checkpoint);
   const { state, envelope, policy } = plan.root;
-  const root: RootLinks = { state, envelope, policy, step: step?.link, merge: merge?.link };
+  const root: RootLinks = {
+    state,
+    envelope,
+    policy,
+    step: step?.link,
+    merge: merge?.link,
+    checkpoint: checkpoint?.link,
+  };
   const inline = [rootTree(root)];
   if (step?.inline !== undefined) inline.push(step.inline);
   if (merge?.inline !== undefined) inline.push(merge.inline);
+  if (checkpoint?.inline !== undefined) inline.push(checkpoint.inline);
   const tree = (inline[0] as WrittenObject).record.id;
   const time = commitSeconds(options.date?.getTime() ?? context.now());
   const author = checkIdentity("author", options.author ?? plan.author);
@@ -121,7 +132,7 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** A commit's root tree: at most four entries, kept in the commit's row. */
+/** A commit's root tree: an entry for each part that it has, kept in the commit's row. */
 function rootTree(root: RootLinks): WrittenObject {
   const entries: TreeEntry[] = [];
   // In Git's order, which is that of the names.
@@ -169,22 +180,33 @@ function prepareStep(
   };
 }
 
+/** Where a record that belongs to one commit is: in the commit's row, or among the objects. */
+interface PlacedRecord {
+  readonly link: Link;
+  readonly inline: WrittenObject | undefined;
+}
+
+/** Maps a record that belongs to one commit. */
+function recordObjects(
+  sink: ObjectSink,
+  record: JsonValue,
+  policy: Isolation | null,
+): PlacedRecord {
+  const encoded = encodeValue(sink, record, policy);
+  return policy?.isolated === true
+    ? { link: toLink(sink, encoded), inline: undefined }
+    : placeRecord(sink, encoded);
+}
+
 /**
- * Maps a record that belongs to one commit.
+ * Places a record that belongs to one commit.
  *
  * A small one is reached through this commit alone, so it lives in the commit's
  * row. It goes by the sink: part of the state may be the same blob, and
  * must be stored as well.
  */
-function recordObjects(
-  sink: ObjectSink,
-  record: JsonValue,
-  policy: Isolation | null,
-): { link: Link; inline: WrittenObject | undefined } {
-  const encoded: Encoded = encodeValue(sink, record, policy);
-  if ("tree" in encoded || policy?.isolated === true) {
-    return { link: toLink(sink, encoded), inline: undefined };
-  }
+function placeRecord(sink: ObjectSink, encoded: Encoded): PlacedRecord {
+  if ("tree" in encoded) return { link: toLink(sink, encoded), inline: undefined };
   const inline = blobObject(encoded.text);
   return { link: { type: "blob", id: inline.record.id }, inline };
 }

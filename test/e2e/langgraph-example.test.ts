@@ -55,7 +55,7 @@ describe("the example for LangGraph", () => {
     }
     expect(graph.filter((line) => line === "|/")).toHaveLength(2);
     expect(section(stdout, "What the two forks differ in").join("\n")).toContain(
-      "~ /channels/offer/pay\n    - 24\n    + 0\n+ /channels/offer/voucher: 48\n",
+      "~ /offer/pay\n    - 24\n    + 0\n+ /offer/voucher: 48\n",
     );
     const blamed = section(stdout, "Which checkpoint wrote").filter((line) =>
       /^[0-9a-f]/.test(line),
