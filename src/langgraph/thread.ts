@@ -106,7 +106,7 @@ export class Thread {
     ]);
     if (ids.length === 0 || epoch === undefined) return undefined;
     // One that was put again stands on top of the former.
-    for (const each of ids.reverse()) {
+    for (const each of [...ids].reverse()) {
       const opened = await this.parts.open(each);
       const note = noteOf(opened.commit);
       if (note?.namespace === namespace && note.epoch === epoch) return this.parts.load(opened);
