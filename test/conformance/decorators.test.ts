@@ -105,14 +105,24 @@ describe("the counting decorator", () => {
     await mustMove(counted.storage, move("r", ABSENT, [root]), { objects: [a] });
     await counted.storage.readObjects("w", [a.id, b.id]);
     await counted.storage.readCommits("w", [root.id]);
+    await counted.storage.write({
+      workflow: "w",
+      objects: [],
+      moves: [],
+      atomic: true,
+      pending: [0, 1].map((index) => ({ key: "k", index, body: Buffer.alloc(3) })),
+    });
+    await counted.storage.readPending("w", ["k"]);
     const size = root.body.length;
     expect(counted.counts()).toMatchObject({
-      calls: { write: 2, readObjects: 1, readCommits: 1, readRefs: 0 },
-      roundTrips: 4,
+      calls: { write: 3, readObjects: 1, readCommits: 1, readPending: 1, readRefs: 0 },
+      roundTrips: 6,
       objectsWritten: 3,
-      bytesWritten: 12 + size,
+      pendingWritten: 2,
+      bytesWritten: 18 + size,
       objectsRead: 3,
-      bytesRead: 12 + size,
+      pendingRead: 2,
+      bytesRead: 18 + size,
     });
     counted.reset();
     expect(counted.counts()).toMatchObject({ roundTrips: 0, objectsWritten: 0, bytesRead: 0 });
@@ -131,7 +141,7 @@ describe("the closed guard", () => {
           finish = resolve;
         });
         events.push("answered");
-        return { commits: 0, objects: 0, bytes: 0 };
+        return { commits: 0, objects: 0, pending: 0, bytes: 0 };
       },
       close: async () => {
         events.push("closed");
