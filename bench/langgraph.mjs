@@ -19,7 +19,7 @@ const size = quick
       conversation: { steps: 200, reads: 3, lists: 2 },
     }
   : {
-      1: { rounds: 9, steps: 100, warmUp: 1000 },
+      1: { rounds: 9, steps: 100, warmUp: 4000 },
       64: { rounds: 9, steps: 15, warmUp: 4000 },
       conversation: { steps: 1000, reads: 15, lists: 5 },
     };

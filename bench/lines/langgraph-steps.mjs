@@ -3,7 +3,7 @@ import { AgstateSaver } from "../../dist/langgraph/index.js";
 import { counting } from "../../dist/storage/decorators/counting.js";
 import { crowd } from "../lib/crowd.mjs";
 import { openSaver } from "../lib/langgraph.mjs";
-import { openPostgresSaver, threadWriter } from "../lib/postgres-saver.mjs";
+import { loopWriter, openPostgresSaver, threadWriter } from "../lib/postgres-saver.mjs";
 import { dropSchemas, schemaUrl } from "../lib/postgres-server.mjs";
 import { interleave, printRates, ratio } from "../lib/rounds.mjs";
 import { discard, scratch } from "../lib/scratch.mjs";
@@ -12,9 +12,15 @@ const POSTGRES_AT_LEAST = { 1: 2, 64: 3 };
 const SQLITE_AT_LEAST = 2;
 const [OURS, THEIRS] = ["bench_agstate", "bench_langgraph"];
 
+/** How the calls of a step are made. */
+const MODES = {
+  "as LangGraph's loop": loopWriter,
+  "each call awaited": threadWriter,
+};
+
 /**
- * Threads of one process at the same time, `put` and `putWrites` a step, each awaited, 1 KiB of state,
- * all of it new: AgstateSaver and PostgresSaver on one server.
+ * Threads of one process at the same time, `put` and `putWrites` a step, 1 KiB of state, all of it new:
+ * AgstateSaver and PostgresSaver on one server.
  */
 export async function postgresSteps(report, server, size) {
   for (const [threads, of] of Object.entries(size)) {
@@ -54,12 +60,18 @@ export async function sqliteSteps(report, size) {
 }
 
 async function compare(report, threads, peer, { ours, theirs, counted, most }, size) {
+  for (const mode of Object.keys(MODES)) {
+    await compareMode(report, mode, threads, peer, { ours, theirs, counted, most }, size);
+  }
+}
+
+async function compareMode(report, mode, threads, peer, { ours, theirs, counted, most }, size) {
   const { rounds, steps, warmUp } = size;
-  const who = threads === 1 ? "1 thread" : `${threads} threads`;
-  report.heading(`${who} in one process beside ${peer}, put and putWrites each step`);
+  const who = `${threads === 1 ? "1 thread" : `${threads} threads`}, ${mode}`;
+  report.heading(`${who}: beside ${peer}, put and putWrites each step`);
   const contestants = [ours, theirs].map(({ name, saver }) => {
     const writers = Array.from({ length: threads }, (_, k) => {
-      const write = threadWriter(saver, `thread-${k}`);
+      const write = MODES[mode](saver, `${mode} ${k}`);
       return (state) => write(state, [["observation", state.observation]]);
     });
     return crowd(name, writers, steps);
@@ -68,7 +80,7 @@ async function compare(report, threads, peer, { ours, theirs, counted, most }, s
   printRates(results);
   counted.counter().reset();
   await contestants[0].round();
-  const { roundTrips, objectsWritten } = counted.counter().counts();
+  const { roundTrips, objectsWritten, pendingWritten } = counted.counter().counts();
   const [our, their] = results;
   report.atLeast(`${who}: of ${peer}`, ratio(our, their), "x", most);
   report.figure(`${who}, beside ${peer}: rate`, our.rate, "steps/s");
@@ -76,6 +88,7 @@ async function compare(report, threads, peer, { ours, theirs, counted, most }, s
   const done = contestants[0].steps;
   report.figure(`${who}, beside ${peer}: calls per step`, roundTrips / done, "calls");
   report.figure(`${who}, beside ${peer}: objects per step`, objectsWritten / done, "objects");
+  report.figure(`${who}, beside ${peer}: pending rows per step`, pendingWritten / done, "rows");
 }
 
 /** A saver on a store whose calls are counted. */
