@@ -15,8 +15,8 @@ import {
   asRecord,
   type CheckpointFrame,
   type CheckpointRecord,
-  frameOf,
   type StoredCheckpoint,
+  storedFrame,
 } from "./record.js";
 
 /** Who writes the commits of checkpoints. */
@@ -84,7 +84,7 @@ export class CheckpointParts {
     const { repository } = this;
     const sink = new ObjectSink();
     const channels = this.change(given.channels, below?.record.channels);
-    const frame = this.change(frameOf(given), below && frameOf(below.record));
+    const frame = this.change(storedFrame(given), below && storedFrame(below.record));
     const same = channels.after === channels.before ? below?.commit.root.state : undefined;
     const commit = prepareCommit(repository, {
       sink,

@@ -7,6 +7,7 @@ import { AgstateError } from "../core/errors.js";
 import { hasOwn, isJsonObject, type JsonObject, type JsonValue } from "../core/json.js";
 import { isOneLine, quoteForMessage } from "../core/names.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
+import { workflowOf } from "./names.js";
 
 /**
  * What a checkpoint is beside its channels' values: the `checkpoint` part of its commit's root tree. Values are
@@ -44,14 +45,20 @@ export interface CheckpointNote {
   readonly epoch: string;
 }
 
-const NOTE = /(?:^|\n)Checkpoint-Namespace: (".*")\nCheckpoint-Epoch: ([0-9a-f]{32})$/;
+/** Of the root namespace only the epoch is written. */
+const NOTE = /(?:^|\n)(?:Checkpoint-Namespace: (".*")\n)?Checkpoint-Epoch: ([0-9a-f]{16})$/;
+
+/** How many random bytes an epoch has. */
+export const EPOCH_BYTES = 8;
 
 /** The message of a checkpoint's commit: what LangGraph did, and its note. */
 export function messageOf(metadata: CheckpointMetadata | undefined, note: CheckpointNote): string {
   const { source, step } = metadata ?? {};
   const said = `${source ?? "checkpoint"}, step ${step ?? "unknown"}`;
   const title = isOneLine(said) && said.isWellFormed() && said.length < 100 ? said : "checkpoint";
-  return `${title}\n\nCheckpoint-Namespace: ${JSON.stringify(note.namespace)}\nCheckpoint-Epoch: ${note.epoch}`;
+  const { namespace, epoch } = note;
+  const named = namespace === "" ? "" : `Checkpoint-Namespace: ${JSON.stringify(namespace)}\n`;
+  return `${title}\n\n${named}Checkpoint-Epoch: ${epoch}`;
 }
 
 /** The note of a checkpoint's commit; undefined of any other commit. */
@@ -61,12 +68,19 @@ export function noteOf(commit: LoadedCommit): CheckpointNote | undefined {
   if (externalId === undefined || root.checkpoint === undefined) return undefined;
   const match = NOTE.exec(message);
   if (match === null) return undefined;
-  return { namespace: JSON.parse(match[1] as string) as string, epoch: match[2] as string };
+  const [, namespace = '""', epoch = ""] = match;
+  return { namespace: JSON.parse(namespace) as string, epoch };
 }
 
-/** The frame of a record, which is stored apart from the channels. */
-export function frameOf({ checkpoint, metadata, thread }: CheckpointFrame): CheckpointFrame {
-  return { checkpoint, metadata, thread };
+/** A frame as it is stored, apart from the channels: without what its commit says. */
+export function storedFrame({ checkpoint, metadata, thread }: CheckpointFrame): object {
+  const { v, ts, versions, seen, parent } = checkpoint;
+  return {
+    checkpoint: { v, ts, versions, seen, ...(parent !== undefined && { parent }) },
+    metadata,
+    // The workflow's id, where that holds it as it is.
+    ...(workflowOf(thread) !== thread && { thread }),
+  };
 }
 
 /** @throws AgstateError `CORRUPT_OBJECT` */
@@ -75,9 +89,11 @@ export function asFrame(value: JsonValue | undefined, commit: LoadedCommit): Che
     isJsonObject(value) &&
     isJsonObject(value.checkpoint) &&
     isJsonObject(value.checkpoint.versions) &&
-    hasOwn(value, "metadata") &&
-    typeof value.thread === "string";
-  if (isFrame) return value as unknown as CheckpointFrame;
+    hasOwn(value, "metadata");
+  if (isFrame) {
+    const { checkpoint, metadata, thread = commit.workflow } = value as unknown as CheckpointFrame;
+    return { checkpoint: { ...checkpoint, id: commit.externalId as string }, metadata, thread };
+  }
   throw notCheckpoint(commit, "what it holds of one is something else");
 }
 
@@ -87,7 +103,7 @@ export function asRecord(
   frame: CheckpointFrame,
   commit: LoadedCommit,
 ): CheckpointRecord {
-  if (isJsonObject(state)) return { ...frameOf(frame), channels: state };
+  if (isJsonObject(state)) return { ...frame, channels: state };
   throw notCheckpoint(commit, "its state is no object of channels");
 }
 

@@ -13,6 +13,7 @@ import {
   type CheckpointFrame,
   type CheckpointNote,
   type CheckpointRecord,
+  EPOCH_BYTES,
   noteOf,
   type StoredCheckpoint,
 } from "./record.js";
@@ -258,11 +259,14 @@ export class Thread {
     if (this.concurrentPuts === "refuse" && latest !== undefined)
       this.refuseConcurrent(request, base, latest);
     const below = base.same ?? base.parent;
-    const note = latest?.note ?? { namespace, epoch: this.repository.context.randomHex(16) };
+    const note = latest?.note ?? {
+      namespace,
+      epoch: this.repository.context.randomHex(EPOCH_BYTES),
+    };
     const options = { message: request.message(note), externalId: id };
     const { record, commit } = await this.parts.prepare(await request.record(base), below, options);
     const target = commit.record.id;
-    const because = { actor: AUTHOR, reason: `langgraph: put ${JSON.stringify(id)}` };
+    const because = { actor: AUTHOR, reason: "langgraph: put" };
     const ref = latestRef(namespace);
     const row = latest?.row;
     const updates: RefUpdate[] = [

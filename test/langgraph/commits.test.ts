@@ -136,7 +136,10 @@ describe.each(BACKENDS)("the commits of checkpoints, on %s", (backend) => {
     const tip = latestRef("");
     expect(gitLines(target, ["ls-tree", "--name-only", tip])).toEqual(["checkpoint", "state"]);
     expect(git(target, ["show", `${tip}:state`])).toBe('{"n":"fork"}');
-    expect(git(target, ["show", `${tip}:checkpoint/thread`])).toBe('"t"');
+    expect(gitLines(target, ["ls-tree", "--name-only", `${tip}:checkpoint`])).toEqual([
+      "checkpoint",
+      "metadata",
+    ]);
     const left = forkRef("", idOf(at));
     expect(gitLines(target, ["merge-base", tip, left])).toEqual(
       gitLines(target, ["rev-parse", `${left}~2`]),
