@@ -45,9 +45,12 @@ const BY_NAME: ReadonlyMap<unknown, MessageClass> = new Map(
 
 /** Whether values go through LangGraph's own serializer, and so messages take the form that is known here. */
 export function isStandard(serde: SerializerProtocol): boolean {
-  const { loadsTyped, dumpsTyped } = JsonPlusSerializer.prototype;
-  return serde.loadsTyped === loadsTyped && serde.dumpsTyped === dumpsTyped;
+  const standard = JsonPlusSerializer.prototype;
+  return METHODS.every((name) => Reflect.get(serde, name) === Reflect.get(standard, name));
 }
+
+/** The methods of LangGraph's serializer; its own call each other. */
+const METHODS = ["loadsTyped", "dumpsTyped", "_loads", "_dumps"] as const;
 
 /**
  * Restores a message of LangChain's as its `load` does, at once: that takes some ten microseconds and
@@ -76,8 +79,8 @@ export function restoreMessage(payload: JsonValue): object | undefined {
   return new known.create(fields);
 }
 
-/** How the serializer writes a field that is `undefined`; LangChain's `load` leaves it out. */
-function isUndefined(stored: JsonValue): boolean {
+/** How the serializer writes `undefined`; LangChain's `load` leaves such a field out. */
+export function isUndefined(stored: JsonValue): boolean {
   return (
     isJsonObject(stored) &&
     stored.lc === 2 &&

@@ -7,6 +7,8 @@ import { AgstateError } from "../core/errors.js";
 import { isJsonObject, type JsonValue, setOwn } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
+import { Kept } from "../objects/kept.js";
+import { recall, remember } from "./memo.js";
 import { isStandard, restoreMessage } from "./messages.js";
 
 /**
@@ -25,9 +27,10 @@ type Path = readonly (string | number)[];
 const ERRORS = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
 
 /**
- * Turns a value into JSON.
+ * Turns a value into JSON, for `normalize`.
  *
- * Messages, and what else LangChain makes serializable, go through the serializer.
+ * Messages, and what else LangChain makes serializable, go through the serializer; a message that went
+ * before and has not changed since does not go again.
  *
  * @param path where the value stands, for messages
  * @throws AgstateError `INVALID_VALUE` for functions, symbols, cycles and instances of classes that cannot be restored
@@ -37,8 +40,8 @@ export async function toStored(
   value: unknown,
   path: Path,
 ): Promise<unknown> {
-  const encoder = new Encoder(serde);
-  const stored = encoder.value(value, path);
+  const encoder = new Encoder(serde, path);
+  const stored = encoder.value(value);
   await encoder.finish();
   return stored;
 }
@@ -62,16 +65,27 @@ export async function fromStored(serde: SerializerProtocol, stored: JsonValue): 
 /** An object for the serializer, and the tag that it is to become. */
 interface Unserialized {
   readonly object: object;
-  readonly parts: unknown[];
+  readonly parts: JsonValue[];
+  readonly kept: Kept;
 }
 
 class Encoder {
   private readonly unserialized: Unserialized[] = [];
   private readonly open = new Set<object>();
 
-  constructor(private readonly serde: SerializerProtocol) {}
+  private readonly standard: boolean;
+  /** Where the value is that is at hand. */
+  private readonly path: (string | number)[];
 
-  value(value: unknown, path: Path): unknown {
+  constructor(
+    private readonly serde: SerializerProtocol,
+    path: Path,
+  ) {
+    this.standard = isStandard(serde);
+    this.path = [...path];
+  }
+
+  value(value: unknown): unknown {
     switch (typeof value) {
       case "string":
         return value.isWellFormed()
@@ -88,25 +102,33 @@ class Encoder {
       case "bigint":
         return tag("bigint", String(value));
       case "object":
-        return value === null ? null : this.object(value, path);
+        return value === null ? null : this.object(value);
       default:
-        throw refused(`is a ${typeof value}, which cannot be stored`, path);
+        throw refused(`is a ${typeof value}, which cannot be stored`, this.path);
     }
   }
 
-  private object(object: object, path: Path): unknown {
-    if (this.open.has(object)) throw refused("refers to itself", path);
+  private object(object: object): unknown {
+    const known = this.standard ? recall(object, payloadOf) : undefined;
+    if (known !== undefined) return known;
+    if (this.open.has(object)) throw refused("refers to itself", this.path);
     this.open.add(object);
-    try {
-      return this.parts(object, path);
-    } finally {
-      this.open.delete(object);
-    }
+    const parts = this.parts(object);
+    this.open.delete(object);
+    return parts;
   }
 
-  private parts(object: object, path: Path): unknown {
+  /** The value of a member, or of an item. */
+  private inner(key: string | number, value: unknown): unknown {
+    this.path.push(key);
+    const stored = this.value(value);
+    this.path.pop();
+    return stored;
+  }
+
+  private parts(object: object): unknown {
     const list = (items: Iterable<unknown>) =>
-      Array.from(items, (item, index) => this.value(item, [...path, index]));
+      Array.from(items, (item, index) => this.inner(index, item));
     if (Array.isArray(object)) return list(object);
     if (object instanceof Date) {
       const time = object.getTime();
@@ -117,46 +139,47 @@ class Encoder {
     if (object instanceof RegExp) return tag("regexp", object.source, object.flags);
     if (object instanceof Uint8Array) return tag("bytes", Buffer.from(object).toString("base64"));
     if (isDeltaSnapshot(object)) {
-      return tag("delta-snapshot", this.value(object.value, [...path, "value"]));
+      return tag("delta-snapshot", this.inner("value", object.value));
     }
     if (object instanceof Error) {
       const { name, message } = object;
-      return tag("error", name, this.value(message, [...path, "message"]));
+      return tag("error", name, this.inner("message", message));
     }
     const prototype = Object.getPrototypeOf(object);
     if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
-      return this.instance(object, path);
+      return this.instance(object);
     }
-    return this.members(object, path);
+    return this.members(object);
   }
 
-  private instance(object: Instance, path: Path): unknown {
+  private instance(object: Instance): unknown {
     if (object.lc_serializable === true) return this.serialized(object);
     if (typeof object.lg_name === "string" && typeof object.toJSON === "function") {
       // Send, Overwrite and Command come back as the plain objects that LangGraph takes for them.
       const { lg_name: name, ...members } = object.toJSON() as Record<string, unknown>;
       for (const key of Object.keys(members)) if (members[key] === undefined) delete members[key];
-      return this.members(name === "Command" ? { lg_name: name, ...members } : members, path);
+      return this.members(name === "Command" ? { lg_name: name, ...members } : members);
     }
     const name = quoteForMessage(String(object.constructor?.name));
     throw refused(
       `is an instance of class ${name}, which could not be restored; store plain data in its place`,
-      path,
+      this.path,
     );
   }
 
-  private members(object: object, path: Path): unknown {
+  private members(object: object): unknown {
     const stored: Record<string, unknown> = {};
     for (const [key, member] of Object.entries(object)) {
-      setOwn(stored, TAG_LIKE.test(key) ? `$${key}` : key, this.value(member, [...path, key]));
+      setOwn(stored, TAG_LIKE.test(key) ? `$${key}` : key, this.inner(key, member));
     }
     return stored;
   }
 
-  private serialized(object: object): unknown {
-    const parts: unknown[] = ["serde"];
-    this.unserialized.push({ object, parts });
-    return { [TAG]: parts };
+  private serialized(object: object): Kept {
+    const parts: JsonValue[] = ["serde"];
+    const kept = new Kept({ [TAG]: parts });
+    this.unserialized.push({ object, parts, kept });
+    return kept;
   }
 
   /** Serializes what is left to do, all messages of a conversation in one call. */
@@ -165,22 +188,29 @@ class Encoder {
     if (unserialized.length === 0) return;
     const [type, data] = await serde.dumpsTyped(unserialized.map(({ object }) => object));
     const together = type === "json" ? parse(data) : undefined;
-    for (const [i, { object, parts }] of unserialized.entries()) {
+    for (const [i, { object, parts, kept }] of unserialized.entries()) {
       const payload = Array.isArray(together)
-        ? ["json", together[i]]
+        ? (["json", together[i]] as const)
         : await dumpAlone(serde, object);
       parts.push(...payload);
+      if (this.standard && payload[0] === "json") remember(object, payload[1], kept);
     }
   }
 }
 
-async function dumpAlone(serde: SerializerProtocol, object: object): Promise<[string, unknown]> {
+/** What the serializer wrote, of what is stored of it. */
+function payloadOf(stored: JsonValue): JsonValue | undefined {
+  return (stored as { readonly [TAG]: readonly JsonValue[] })[TAG][2];
+}
+
+async function dumpAlone(serde: SerializerProtocol, object: object): Promise<[string, JsonValue]> {
   const [type, data] = await serde.dumpsTyped(object);
   return [type, type === "json" ? parse(data) : Buffer.from(data).toString("base64")];
 }
 
-function parse(data: Uint8Array): unknown {
-  return JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString());
+function parse(data: Uint8Array): JsonValue {
+  const text = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString();
+  return JSON.parse(text) as JsonValue;
 }
 
 interface Instance {

@@ -3,6 +3,7 @@ import { hasOwn, type JsonValue, setOwn } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
 import { DEPTH_MAX, KEY_MAX_BYTES } from "./format.js";
+import { isSameJson, Kept } from "./kept.js";
 import { oversizeKeyBytes } from "./keys.js";
 
 /**
@@ -18,7 +19,8 @@ import { oversizeKeyBytes } from "./keys.js";
  *
  * Where a subtree equals the one of `previous` at the same place, the result
  * holds that very object, so that `===` tells what is unchanged. `previous`
- * must be an earlier result.
+ * must be an earlier result. A `Kept` value stands for what it holds, and is
+ * walked the first time only.
  *
  * @param maxBytes the most bytes of JSON, escape sequences not counted
  * @throws AgstateError `INVALID_VALUE`, `LIMIT_EXCEEDED`
@@ -98,6 +100,7 @@ class Walk {
   private unfolded: Map<object, { result: JsonValue; bytes: number }> | undefined;
 
   private object(given: object, previous: JsonValue | undefined): JsonValue {
+    if (given instanceof Kept) return this.kept(given, previous);
     if (this.bytes < UNFOLD_FROM_BYTES) return this.fold(given, previous);
     this.unfolded ??= new Map();
     const known = this.unfolded.get(given);
@@ -111,10 +114,38 @@ class Walk {
     return result;
   }
 
+  private kept(kept: Kept, previous: JsonValue | undefined): JsonValue {
+    const { size } = kept;
+    const depth = this.path.length;
+    if (
+      size !== undefined &&
+      this.bytes + size.bytes <= this.maxBytes &&
+      depth + size.levels < DEPTH_MAX
+    ) {
+      this.count(size.bytes);
+      this.deepest = Math.max(this.deepest, depth + size.levels);
+      if (previous !== undefined && previous !== kept.value && isSameJson(previous, kept.value)) {
+        // So that next time the very object is at hand.
+        kept.value = previous as object & JsonValue;
+      }
+      return kept.value;
+    }
+    const { bytes, deepest } = this;
+    this.deepest = depth;
+    kept.value = this.fold(kept.value, previous) as object & JsonValue;
+    kept.size = { bytes: this.bytes - bytes, levels: this.deepest - depth };
+    this.deepest = Math.max(this.deepest, deepest);
+    return kept.value;
+  }
+
+  /** How many keys and indexes lead to the deepest object or array so far. */
+  private deepest = 0;
+
   private fold(given: object, previous: JsonValue | undefined): JsonValue {
     const value = this.convert(given);
     if (typeof value !== "object" || value === null) return this.value(value, previous);
     if (this.path.length >= DEPTH_MAX) this.refuseDepth(value);
+    if (this.path.length > this.deepest) this.deepest = this.path.length;
     this.count(2);
     this.ancestors.push(value);
     const result = Array.isArray(value)
@@ -258,7 +289,7 @@ class Walk {
 
   /** A member's value; undefined when its `toJSON` says that it has none. */
   private memberValue(raw: unknown, before: JsonValue | undefined): JsonValue | undefined {
-    if (typeof raw === "object" && raw !== null) {
+    if (typeof raw === "object" && raw !== null && !(raw instanceof Kept)) {
       const toJSON = (raw as { toJSON?: unknown }).toJSON;
       if (typeof toJSON === "function") {
         const converted = this.convert(raw);

@@ -124,5 +124,11 @@ describe("restoring messages", () => {
       }
     })();
     expect(isStandard(own)).toBe(false);
+    const inner = new (class extends JsonPlusSerializer {
+      override _dumps(value: unknown) {
+        return super._dumps(value);
+      }
+    })();
+    expect(isStandard(inner)).toBe(false);
   });
 });
