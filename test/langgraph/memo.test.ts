@@ -36,6 +36,11 @@ class Plain {
 
 const LIMITS = { maxBytes: 1e9 };
 
+/** A message with fields that its type does not know. */
+function human(fields: object): messages.HumanMessage {
+  return new HumanMessage(fields as messages.HumanMessageFields);
+}
+
 /** What is stored of a value, or the code of the error. */
 async function outcome(
   through: JsonPlusSerializer,
@@ -118,7 +123,7 @@ const create: fc.Arbitrary<() => object> = fc.oneof(
       }),
     () => new ToolMessage({ content: "found", tool_call_id: "c", artifact: { rows: [1, 2] } }),
     () => new RemoveMessage({ id: "1" }),
-    () => new HumanMessage({ content: "x", custom: { a: 1 } } as never),
+    () => human({ content: "x", custom: { a: 1 } }),
     () => new Note("noted"),
   ),
   fc
@@ -228,7 +233,7 @@ const CHANGES: Record<string, Change> = {
       lc_id: ["other", use.key],
       constructor: messages.SystemMessage,
       lc_namespace: ["other"],
-      lc_serializable: use.pick % 2 === 0,
+      lc_serializable: use.pick % 4 === 0,
       lc_attributes: { other: use.key },
     };
     define(message, name, members[name], use.pick % 4 === 1);
@@ -352,7 +357,7 @@ describe("messages that were stored before", () => {
     const dumps = vi.spyOn(JsonPlusSerializer.prototype, "dumpsTyped");
     const usual = [
       new HumanMessage({ content: [{ type: "text", text: "hello" }], id: "1" }),
-      new HumanMessage({ content: "hello", name: undefined } as object as string),
+      human({ content: "hello", name: undefined }),
       new AIMessage({
         content: "done",
         tool_calls: [
@@ -387,12 +392,79 @@ describe("messages that were stored before", () => {
     expect((await outcome(serde, list, third)).stored).toBe(third);
   });
 
+  const block = { type: "text", text: "hello" };
+  it.each<[string, object, (message: Fields) => void]>([
+    [
+      "is not to be serialized any more",
+      human({ content: "x" }),
+      (message) => {
+        message.lc_serializable = false;
+      },
+    ],
+    [
+      "was given a list",
+      Object.assign(human({ content: "x" }), { lc_kwargs: {} }),
+      (message) => {
+        message.lc_kwargs = [];
+      },
+    ],
+    [
+      "was given a field that it does not have",
+      human({ content: "x", custom: undefined }),
+      ({ lc_kwargs: given }) => {
+        (given as Fields).custom = 2;
+      },
+    ],
+    [
+      "has a list of another class",
+      human({ content: [block] }),
+      ({ content }) => {
+        class Other extends Array {
+          toJSON() {
+            return "other";
+          }
+        }
+        Object.setPrototypeOf(content, Other.prototype);
+      },
+    ],
+    [
+      "has something within that serializes itself",
+      human({ content: "x", additional_kwargs: { inner: { a: 1 } } }),
+      ({ additional_kwargs: given }) => {
+        const { inner } = given as Fields;
+        define(inner as object, "toJSON", () => "other");
+        define(inner as object, "lc_serializable", true);
+      },
+    ],
+    [
+      "has something undefined",
+      human({ content: [{ ...block }] }),
+      ({ content }) => {
+        ((content as Fields[])[0] as Fields).text = undefined;
+      },
+    ],
+    [
+      "has a hole",
+      human({ content: [{ ...block }, { ...block }] }),
+      ({ content }) => {
+        delete (content as Fields[])[0];
+      },
+    ],
+  ])("go again when a message %s now", async (_, message, act) => {
+    const before = await outcome(serde, [message]);
+    expect(await outcome(serde, [message], before.stored)).toStrictEqual(before);
+    act(message as Fields);
+    const after = await outcome(forgetful, [message]);
+    expect(after).not.toEqual(before);
+    expect(await outcome(serde, [message], before.stored)).toStrictEqual(after);
+  });
+
   it("go again when anything is unlike what messages usually are", async () => {
     const dumps = vi.spyOn(JsonPlusSerializer.prototype, "dumpsTyped");
     for (const unusual of [
       new Note("by a class of somebody else's"),
       new HumanMessage({ content: "x", additional_kwargs: { at: new Date(0) } }),
-      new HumanMessage({ content: "x", camelCase: 1 } as never),
+      human({ content: "x", camelCase: 1 }),
     ]) {
       dumps.mockClear();
       const first = await outcome(serde, [unusual]);
