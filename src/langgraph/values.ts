@@ -8,8 +8,9 @@ import { isJsonObject, type JsonValue, setOwn } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
 import { Kept } from "../objects/kept.js";
-import { recall, remember } from "./memo.js";
+import { recall, remember, rememberSerialized } from "./memo.js";
 import { isStandard, restoreMessage } from "./messages.js";
+import { writeMessage } from "./write-message.js";
 
 /**
  * Values of LangGraph as JSON, so that they are stored piece by piece, and back.
@@ -126,16 +127,20 @@ class Encoder {
     return stored;
   }
 
+  private list(items: readonly unknown[]): unknown[] {
+    const stored: unknown[] = [];
+    for (let i = 0; i < items.length; i++) stored.push(this.inner(i, items[i]));
+    return stored;
+  }
+
   private parts(object: object): unknown {
-    const list = (items: Iterable<unknown>) =>
-      Array.from(items, (item, index) => this.inner(index, item));
-    if (Array.isArray(object)) return list(object);
+    if (Array.isArray(object)) return this.list(object);
     if (object instanceof Date) {
       const time = object.getTime();
       return tag("date", Number.isNaN(time) ? null : time);
     }
-    if (object instanceof Map) return tag("map", list(object));
-    if (object instanceof Set) return tag("set", list(object));
+    if (object instanceof Map) return tag("map", this.list([...object]));
+    if (object instanceof Set) return tag("set", this.list([...object]));
     if (object instanceof RegExp) return tag("regexp", object.source, object.flags);
     if (object instanceof Uint8Array) return tag("bytes", Buffer.from(object).toString("base64"));
     if (isDeltaSnapshot(object)) {
@@ -178,6 +183,12 @@ class Encoder {
   private serialized(object: object): Kept {
     const parts: JsonValue[] = ["serde"];
     const kept = new Kept({ [TAG]: parts });
+    const payload = this.standard ? writeMessage(object) : undefined;
+    if (payload !== undefined) {
+      parts.push("json", payload);
+      remember(object, kept);
+      return kept;
+    }
     this.unserialized.push({ object, parts, kept });
     return kept;
   }
@@ -193,7 +204,7 @@ class Encoder {
         ? (["json", together[i]] as const)
         : await dumpAlone(serde, object);
       parts.push(...payload);
-      if (this.standard && payload[0] === "json") remember(object, payload[1], kept);
+      if (this.standard && payload[0] === "json") rememberSerialized(object, payload[1], kept);
     }
   }
 }

@@ -3,7 +3,8 @@ import { hasOwn, type JsonValue } from "../core/json.js";
 /**
  * A value that may be stored again and again: `normalize` walks it once, and then takes what it made of it.
  *
- * To anybody else it is its value, by `toJSON`. Whoever makes one leaves the value alone from then on.
+ * To anybody else it is its value, by `toJSON`. The value is JSON, holds no other one, and is left alone by
+ * whoever made it.
  */
 export class Kept {
   /** What normalising it counted, and how many levels of objects and arrays are below it; unknown before. */

@@ -123,22 +123,20 @@ class Walk {
       depth + size.levels < DEPTH_MAX
     ) {
       this.count(size.bytes);
-      this.deepest = Math.max(this.deepest, depth + size.levels);
       if (previous !== undefined && previous !== kept.value && isSameJson(previous, kept.value)) {
         // So that next time the very object is at hand.
         kept.value = previous as object & JsonValue;
       }
       return kept.value;
     }
-    const { bytes, deepest } = this;
+    const { bytes } = this;
     this.deepest = depth;
     kept.value = this.fold(kept.value, previous) as object & JsonValue;
-    kept.size = { bytes: this.bytes - bytes, levels: this.deepest - depth };
-    this.deepest = Math.max(this.deepest, deepest);
+    kept.size ??= { bytes: this.bytes - bytes, levels: this.deepest - depth };
     return kept.value;
   }
 
-  /** How many keys and indexes lead to the deepest object or array so far. */
+  /** How many keys and indexes lead to the deepest object or array of the kept value that is walked. */
   private deepest = 0;
 
   private fold(given: object, previous: JsonValue | undefined): JsonValue {

@@ -80,6 +80,15 @@ describe("Kept values", () => {
     expect(normalize(kept, { maxBytes: 1000 })).toBe(reread[1]);
   });
 
+  it("are walked once, be they members or items", () => {
+    const kept = [new Kept({ a: 1 }), new Kept([1])] as const;
+    normalize({ member: kept[0], list: [kept[1]] }, { maxBytes: 1000 });
+    expect(kept.map(({ size }) => size)).toEqual([
+      { bytes: 7, levels: 0 },
+      { bytes: 4, levels: 0 },
+    ]);
+  });
+
   it("are their value to others", () => {
     const kept = new Kept({ a: [1] });
     expect(JSON.stringify({ kept })).toBe('{"kept":{"a":[1]}}');
