@@ -74,7 +74,6 @@ class Encoder {
   private readonly unserialized: Unserialized[] = [];
   private readonly open = new Set<object>();
 
-  private readonly standard: boolean;
   /** Where the value is that is at hand. */
   private readonly path: (string | number)[];
 
@@ -82,9 +81,16 @@ class Encoder {
     private readonly serde: SerializerProtocol,
     path: Path,
   ) {
-    this.standard = isStandard(serde);
     this.path = [...path];
   }
+
+  /** Asked for only when there are messages: most values hold none. */
+  private get standard(): boolean {
+    this.isStandard ??= isStandard(this.serde);
+    return this.isStandard;
+  }
+
+  private isStandard: boolean | undefined;
 
   value(value: unknown): unknown {
     switch (typeof value) {
@@ -110,8 +116,8 @@ class Encoder {
   }
 
   private object(object: object): unknown {
-    const known = this.standard ? recall(object, payloadOf) : undefined;
-    if (known !== undefined) return known;
+    const known = recall(object, payloadOf);
+    if (known !== undefined && this.standard) return known;
     if (this.open.has(object)) throw refused("refers to itself", this.path);
     this.open.add(object);
     const parts = this.parts(object);
