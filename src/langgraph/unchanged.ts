@@ -3,8 +3,7 @@ import { isUndefined } from "./messages.js";
 import { isUsualObject, type Message, type MessageClass, usualClassOf } from "./usual-message.js";
 
 /**
- * Whether LangGraph's own serializer would certainly write a message as this again; it takes a twentieth of
- * the time that writing it takes.
+ * Whether LangGraph's own serializer would certainly write a message as this again.
  *
  * What is written are the fields that the constructor was given, with the values that they have now. Nothing
  * is kept to compare them with: of plain data, what was written says what it was. So a message may have been

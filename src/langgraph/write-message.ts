@@ -21,8 +21,8 @@ export function learn(message: object): void {
 }
 
 /**
- * Writes a message as LangGraph's own serializer does, at once: that takes it some fifteen microseconds a
- * message, which whoever goes on with a long conversation pays for all its messages.
+ * Writes a message as LangGraph's own serializer does, at once: that takes it over ten microseconds a message,
+ * which whoever goes on with a long conversation would pay for all its messages.
  *
  * @returns undefined where anything is not as messages usually are, and where the serializer was not yet seen
  * to write messages of that class with those fields; the serializer writes that

@@ -10,7 +10,7 @@ import type { JsonValue } from "../../src/core/json.js";
 import { AgstateSaver } from "../../src/langgraph/saver.js";
 import { toStored } from "../../src/langgraph/values.js";
 import { normalize } from "../../src/objects/normalize.js";
-import { openStore } from "../../src/store.js";
+import { openStore, type Store } from "../../src/store.js";
 import { usually } from "../support/runs.js";
 
 const { AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, ToolMessage } = messages;
@@ -232,7 +232,7 @@ const CHANGES: Record<string, Change> = {
       toJSON: () => ({ other: use.key }),
       lc_id: ["other", use.key],
       constructor: messages.SystemMessage,
-      lc_namespace: ["other"],
+      lc_namespace: use.pick % 5 === 0 ? 7 : ["other"],
       lc_serializable: use.pick % 4 === 0,
       lc_attributes: { other: use.key },
     };
@@ -338,7 +338,10 @@ describe("messages that were stored before", () => {
                   { messages: step },
                 );
                 await saver.putWrites(configs[i] as object, [["messages", list.at(-1)]], "task");
-                const tuple = await saver.getTuple(configs[i] as object);
+                // By another one, which has nothing at hand.
+                const reader = new AgstateSaver([ours, theirs][i] as Store);
+                reader.serde = saver.serde;
+                const tuple = await reader.getTuple(configs[i] as object);
                 return [tuple?.checkpoint.channel_values, tuple?.pendingWrites];
               } catch (error) {
                 return (error as { code?: string }).code ?? (error as Error).name;
@@ -387,6 +390,43 @@ describe("messages that were stored before", () => {
     expect((await outcome(serde, list, third)).stored).toBe(third);
     expect(await outcome(serde, usual())).toStrictEqual(expected);
     expect(dumps).not.toHaveBeenCalled();
+  });
+
+  it("go through any other serializer each time", async () => {
+    const message = new HumanMessage({ content: "hello", additional_kwargs: { a: [1] } });
+    const before = await outcome(serde, [message]);
+    const sealing = new (class extends JsonPlusSerializer {
+      override async dumpsTyped(given: unknown): Promise<[string, Uint8Array]> {
+        const [type, data] = await super.dumpsTyped(given);
+        return [`sealed-${type}`, data.map((byte) => byte ^ 1)];
+      }
+    })();
+    const [, data] = await sealing.dumpsTyped(message);
+    const sealed = { $agstate: ["serde", "sealed-json", Buffer.from(data).toString("base64")] };
+    for (let i = 0; i < 2; i++) {
+      expect((await outcome(sealing, [message])).stored).toEqual([sealed]);
+      expect(await outcome(serde, [message])).toStrictEqual(before);
+    }
+    expect((await outcome(sealing, [new HumanMessage("new")])).stored).not.toEqual(
+      (await outcome(serde, [new HumanMessage("new")])).stored,
+    );
+  });
+
+  it("hold nothing of what all objects inherit", async () => {
+    const made = () => new HumanMessage({ content: "hello", additional_kwargs: { a: {} } });
+    const bare = made();
+    Object.setPrototypeOf(bare.lc_kwargs, null);
+    const given = [made(), made(), bare];
+    const before = await outcome(serde, given.slice(0, 1));
+    let stored: unknown;
+    define(Object.prototype, "everywhere", 1, true);
+    try {
+      stored = await toStored(serde, given, []);
+    } finally {
+      Reflect.deleteProperty(Object.prototype, "everywhere");
+    }
+    const [one] = before.stored as JsonValue[];
+    expect(JSON.parse(JSON.stringify(stored))).toEqual([one, one, one]);
   });
 
   it("go through the serializer until it was seen to write such fields as they are", async () => {
