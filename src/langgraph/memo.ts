@@ -14,16 +14,15 @@ const known = new WeakMap<object, Kept>();
 /**
  * What is stored of a message that was written before and would be written the same now.
  *
- * @param payloadOf takes what the serializer wrote from what is stored
+ * @param isStill tells whether what is stored would be written of the message
  * @returns undefined when it has to be written
  */
 export function recall(
   object: object,
-  payloadOf: (stored: JsonValue) => JsonValue | undefined,
+  isStill: (object: object, stored: JsonValue) => boolean,
 ): Kept | undefined {
   const kept = known.get(object);
-  if (kept === undefined || !isStillWritten(object, payloadOf(kept.value))) return undefined;
-  return kept;
+  return kept === undefined || !isStill(object, kept.value) ? undefined : kept;
 }
 
 /** Remembers what is stored of a message. */

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from "../core/json.js";
+import { isListField, MESSAGES, type MessageForm, oftenEmpty, TAG } from "./message-form.js";
 import { isUndefined } from "./messages.js";
 import { isUsualObject, type Message, type MessageClass, usualClassOf } from "./usual-message.js";
 
@@ -20,15 +21,48 @@ export function isStillWritten(message: object, written: JsonValue | undefined):
   const { lc, type, id, kwargs } = written;
   if (lc !== 1 || type !== "constructor" || !isJsonObject(kwargs) || countOf(written) !== 4)
     return false;
-  if (!isId(id, its.lc_namespace, known)) return false;
+  return isId(id, its.lc_namespace, known) && hasFields(its, kwargs, NONE, 0);
+}
+
+/** The same, where the message's form is at hand. */
+export function isStillOfForm(message: object, form: MessageForm): boolean {
+  const { [TAG]: name } = form;
+  const known = usualClassOf(message);
+  if (known === undefined || known.lc_name() !== name) return false;
+  const its = message as Message;
+  const { lc_namespace: namespace } = its;
+  if (!Array.isArray(namespace) || namespace.length !== MESSAGES.length) return false;
+  for (let i = 0; i < MESSAGES.length; i++) if (namespace[i] !== MESSAGES[i]) return false;
+  return hasFields(its, form, oftenEmpty(name), 1);
+}
+
+const NONE: readonly string[] = [];
+
+/** Whether a message's fields are these, without some tags, and of those left out each is empty. */
+function hasFields(
+  its: Message,
+  written: JsonObject,
+  empties: readonly string[],
+  tags: 0 | 1,
+): boolean {
   let fields = 0;
+  let leftOut = 0;
   for (const key in its.lc_kwargs as object) {
     // A field that the message lacks is looked for in its class, and then in what the constructor was given.
-    if (!Object.hasOwn(message, key) || !Object.hasOwn(kwargs, key)) return false;
-    if (!isAsWritten(its[key], kwargs[key] as JsonValue)) return false;
-    fields++;
+    if (!Object.hasOwn(its, key) || (tags === 1 && key === TAG)) return false;
+    if (Object.hasOwn(written, key)) {
+      if (!isAsWritten(its[key], written[key] as JsonValue)) return false;
+      fields++;
+    } else {
+      if (!empties.includes(key) || !isAsWritten(its[key], isListField(key) ? [] : {}))
+        return false;
+      leftOut++;
+    }
   }
-  return fields === countOf(kwargs);
+  if (fields + tags !== countOf(written)) return false;
+  let wanted = 0;
+  for (const key of empties) if (!Object.hasOwn(written, key)) wanted++;
+  return leftOut === wanted;
 }
 
 function isId(id: JsonValue | undefined, namespace: unknown, known: MessageClass): boolean {

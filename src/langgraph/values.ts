@@ -4,23 +4,31 @@ import {
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import { AgstateError } from "../core/errors.js";
-import { isJsonObject, type JsonValue, setOwn } from "../core/json.js";
+import { isJsonObject, type JsonObject, type JsonValue, setOwn } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
 import { Kept } from "../objects/kept.js";
 import { recall, remember, rememberSerialized } from "./memo.js";
+import {
+  isMessageForm,
+  type MessageForm,
+  messageForm,
+  messagePayload,
+  TAG,
+} from "./message-form.js";
 import { isStandard, restoreMessage } from "./messages.js";
+import { isStillOfForm, isStillWritten } from "./unchanged.js";
 import { writeMessage } from "./write-message.js";
 
-/**
+/*
  * Values of LangGraph as JSON, so that they are stored piece by piece, and back.
  *
- * JSON stands for itself. Anything else is an object whose only key is `$agstate`, with the kind and what it
- * is made of: `["date", milliseconds]`, `["map", [[key, value], ...]]`, `["serde", type, payload]` ... A key of
+ * JSON stands for itself. A message is an object of its fields with its class at `$agstate`; anything else is
+ * an object whose only key that is, with the kind and what it is made of: `["date", milliseconds]`,
+ * `["map", [[key, value], ...]]`, `["serde", type, payload]` ... A key of
  * the caller's that looks like it (`$agstate` with any number of `$` in front) gets one more `$`, so that no
  * data is ever taken for a tag.
  */
-const TAG = "$agstate";
 const TAG_LIKE = /^\$+agstate$/;
 
 type Path = readonly (string | number)[];
@@ -63,10 +71,9 @@ export async function fromStored(serde: SerializerProtocol, stored: JsonValue): 
   return holder.value;
 }
 
-/** An object for the serializer, and the tag that it is to become. */
+/** An object for the serializer, and what is to hold what is stored of it. */
 interface Unserialized {
   readonly object: object;
-  readonly parts: JsonValue[];
   readonly kept: Kept;
 }
 
@@ -116,7 +123,7 @@ class Encoder {
   }
 
   private object(object: object): unknown {
-    const known = recall(object, payloadOf);
+    const known = recall(object, isStillStored);
     if (known !== undefined && this.standard) return known;
     if (this.open.has(object)) throw refused("refers to itself", this.path);
     this.open.add(object);
@@ -187,15 +194,14 @@ class Encoder {
   }
 
   private serialized(object: object): Kept {
-    const parts: JsonValue[] = ["serde"];
-    const kept = new Kept({ [TAG]: parts });
     const payload = this.standard ? writeMessage(object) : undefined;
     if (payload !== undefined) {
-      parts.push("json", payload);
+      const kept = new Kept(storedOf(payload));
       remember(object, kept);
       return kept;
     }
-    this.unserialized.push({ object, parts, kept });
+    const kept = new Kept({});
+    this.unserialized.push({ object, kept });
     return kept;
   }
 
@@ -205,19 +211,27 @@ class Encoder {
     if (unserialized.length === 0) return;
     const [type, data] = await serde.dumpsTyped(unserialized.map(({ object }) => object));
     const together = type === "json" ? parse(data) : undefined;
-    for (const [i, { object, parts, kept }] of unserialized.entries()) {
-      const payload = Array.isArray(together)
+    for (const [i, { object, kept }] of unserialized.entries()) {
+      const [type, payload] = Array.isArray(together)
         ? (["json", together[i]] as const)
         : await dumpAlone(serde, object);
-      parts.push(...payload);
-      if (this.standard && payload[0] === "json") rememberSerialized(object, payload[1], kept);
+      if (this.standard && type === "json") {
+        kept.value = storedOf(payload);
+        rememberSerialized(object, payload, kept);
+      } else kept.value = { [TAG]: ["serde", type, payload] };
     }
   }
 }
 
-/** What the serializer wrote, of what is stored of it. */
-function payloadOf(stored: JsonValue): JsonValue | undefined {
-  return (stored as { readonly [TAG]: readonly JsonValue[] })[TAG][2];
+/** What is stored of what LangGraph's own serializer wrote: a message's form, where it has one. */
+function storedOf(payload: JsonValue): object & JsonValue {
+  return messageForm(payload) ?? { [TAG]: ["serde", "json", payload] };
+}
+
+/** Whether what is stored of a message would be stored of it now. */
+function isStillStored(object: object, stored: JsonValue): boolean {
+  if (isMessageForm(stored as JsonObject)) return isStillOfForm(object, stored as MessageForm);
+  return isStillWritten(object, (stored as { readonly [TAG]: readonly JsonValue[] })[TAG][2]);
 }
 
 async function dumpAlone(serde: SerializerProtocol, object: object): Promise<[string, JsonValue]> {
@@ -280,6 +294,10 @@ class Decoder {
   }
 
   private tagged(stored: { readonly [key: string]: JsonValue }, put: Put): void {
+    if (isMessageForm(stored)) {
+      this.serialized("json", messagePayload(stored), put);
+      return;
+    }
     const parts = stored[TAG];
     if (!Array.isArray(parts) || Object.keys(stored).length !== 1) throw unknownTag(stored);
     const [kind, first, second] = parts as readonly JsonValue[];

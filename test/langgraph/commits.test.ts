@@ -1,5 +1,6 @@
 import { mkdtempSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { HumanMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
   type Checkpoint,
@@ -192,6 +193,30 @@ describe.each(BACKENDS)("the commits of checkpoints, on %s", (backend) => {
     expect((await all(cold.list(THREAD))).map((each) => idOf(each.config)).sort()).toHaveLength(4);
     expect((await cold.getTuple(left))?.metadata).toStrictEqual(large(1));
     expect(await workflow.fsck()).toMatchObject({ problems: [] });
+  });
+
+  it("have messages as their fields, which differ and merge one by one", async () => {
+    const { saver, store } = await begin();
+    const said = (id: string, content = id) => new HumanMessage({ id, content });
+    const root = await put(saver, THREAD, { messages: [said("a"), said("b")] });
+    const left = await put(saver, root, { messages: [said("a"), said("b"), said("left")] });
+    await put(saver, root, { messages: [said("a", "edited"), said("b"), said("right")] });
+    const workflow = await store.workflow("t");
+    const [from, to] = [forkRef("", idOf(left)), "langgraph/latest"];
+    expect((await workflow.stateAt(to)) as object).toEqual({
+      messages: [
+        { $agstate: "HumanMessage", id: "a", content: "edited" },
+        { $agstate: "HumanMessage", id: "b", content: "b" },
+        { $agstate: "HumanMessage", id: "right", content: "right" },
+      ],
+    });
+    const paths = (await workflow.diff(`${to}~1`, to)).map(({ path }) => path);
+    expect(paths).toContain("/messages/0/content");
+    const policies = { "/messages": "by-id:id" } as const;
+    const merged = await workflow.merge([from], { into: to, policies });
+    expect(merged.status).toBe("merged");
+    const { messages } = (await workflow.stateAt(to)) as { messages: { id: string }[] };
+    expect(messages.map(({ id }) => id)).toEqual(["a", "b", "right", "left"]);
   });
 
   it("are not carried on by whoever commits on top of them", async () => {

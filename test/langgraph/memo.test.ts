@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import * as messages from "@langchain/core/messages";
 import {
   type Checkpoint,
@@ -48,11 +49,49 @@ async function outcome(
   previous?: JsonValue,
 ): Promise<{ stored?: JsonValue; error?: unknown }> {
   try {
-    return { stored: normalize(await toStored(through, value, []), { ...LIMITS, previous }) };
+    const stored = normalize(await toStored(through, value, []), { ...LIMITS, previous });
+    return { stored: through === forgetful ? inForms(stored) : stored };
   } catch (error) {
     const { code, name } = error as { code?: string; name: string };
     return { error: code ?? name };
   }
+}
+
+const EMPTY: Record<string, unknown> = {
+  additional_kwargs: {},
+  response_metadata: {},
+  tool_calls: [],
+  invalid_tool_calls: [],
+};
+const FORMS: Record<string, string[]> = {
+  AIMessage: Object.keys(EMPTY),
+  ...Object.fromEntries(
+    ["Chat", "Function", "Human", "System", "Tool"].map((name) => [
+      `${name}Message`,
+      ["additional_kwargs", "response_metadata"],
+    ]),
+  ),
+};
+
+/** Puts messages that stand as the serializer wrote them into the form in which LangGraph's own are stored. */
+function inForms(stored: JsonValue): JsonValue {
+  if (typeof stored !== "object" || stored === null) return stored;
+  if (Array.isArray(stored)) return stored.map(inForms);
+  const { $agstate: tag } = stored as { $agstate?: JsonValue[] };
+  if (tag?.[0] === "serde" && tag[1] === "json") {
+    const { id, kwargs } = tag[2] as { id?: unknown; kwargs?: Fields };
+    const [home, kind, name = "", ...more] = (Array.isArray(id) ? id : []) as string[];
+    const empties = FORMS[name] ?? [];
+    const whole = empties.length > 0 && empties.every((field) => kwargs && field in kwargs);
+    if (!whole || more.length > 0 || home !== "langchain_core" || kind !== "messages")
+      return stored;
+    const isLeftOut = ([field, value]: [string, unknown]) =>
+      empties.includes(field) && isDeepStrictEqual(value, EMPTY[field]);
+    const left = Object.entries(kwargs as Fields).filter((entry) => !isLeftOut(entry));
+    if ("$agstate" in (kwargs as Fields)) return stored;
+    return { $agstate: name, ...Object.fromEntries(left) } as JsonValue;
+  }
+  return Object.fromEntries(Object.entries(stored).map(([key, each]) => [key, inForms(each)]));
 }
 
 const json = fc.jsonValue({ maxDepth: 3, noUnicodeString: false });

@@ -4,6 +4,7 @@ import { JsonPlusSerializer } from "@langchain/langgraph-checkpoint";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { JsonValue } from "../../src/core/json.js";
+import { messageForm, messagePayload } from "../../src/langgraph/message-form.js";
 import { isStandard, restoreMessage } from "../../src/langgraph/messages.js";
 import { usually } from "../support/runs.js";
 
@@ -130,5 +131,62 @@ describe("restoring messages", () => {
       }
     })();
     expect(isStandard(inner)).toBe(false);
+  });
+});
+
+describe("the form in which messages are stored", () => {
+  const name = fc.constantFrom("AIMessage", "HumanMessage", "ToolMessage", "AIMessageChunk", "x");
+  const field = fc.constantFrom(
+    ..."additional_kwargs response_metadata tool_calls invalid_tool_calls content id".split(" "),
+  );
+  const held = fc.oneof(fc.constantFrom<JsonValue[]>({}, [], null, { a: 1 }, [1]), json);
+
+  it("is taken only of what can be made of it again", () => {
+    let forms = 0;
+    fc.assert(
+      fc.property(name, fc.dictionary(field, held), fc.boolean(), (of, some, whole) => {
+        const usual = {
+          additional_kwargs: {},
+          response_metadata: {},
+          ...(of === "AIMessage" && { tool_calls: [], invalid_tool_calls: [] }),
+        };
+        const kwargs = { ...(whole && usual), ...some } as JsonValue;
+        const id = ["langchain_core", "messages", of];
+        const payload = { lc: 1, type: "constructor", id, kwargs };
+        const form = messageForm(payload);
+        if (form === undefined) return;
+        forms++;
+        expect(messagePayload(form)).toEqual(payload);
+      }),
+    );
+    expect(forms).toBeGreaterThan(10);
+  });
+
+  it("leaves out what is empty in nearly every message", async () => {
+    const ai = await written(new AIMessage({ content: "done", id: "1" }));
+    expect(messageForm(ai)).toEqual({ $agstate: "AIMessage", content: "done", id: "1" });
+    const asked = await written(USUAL[3] as object);
+    expect(Object.keys(messageForm(asked) ?? {})).toContain("tool_calls");
+    expect(messageForm(await written(USUAL[5] as object))).toBeUndefined();
+  });
+
+  it("is not taken of what only resembles what the serializer wrote", async () => {
+    const payload = (await written(new HumanMessage("x"))) as { [key: string]: JsonValue };
+    expect(messageForm(payload)).toBeDefined();
+    const others: JsonValue[] = [
+      null,
+      [],
+      { ...payload, more: 1 },
+      { ...payload, lc: 2 },
+      { ...payload, type: "secret" },
+      { ...payload, kwargs: { content: "x" } },
+      { ...payload, kwargs: null },
+      { ...payload, kwargs: { ...(payload.kwargs as object), $agstate: "x" } },
+      { ...payload, id: ["langchain_core", "messages"] },
+      { ...payload, id: ["langchain_core", "messages", "HumanMessage", "x"] },
+      { ...payload, id: ["langchain", "messages", "HumanMessage"] },
+      { ...payload, id: ["langchain_core", "messages", "constructor"] },
+    ];
+    for (const other of others) expect(messageForm(other)).toBeUndefined();
   });
 });

@@ -38,7 +38,7 @@ async function print(session: Session, report: FsckReport): Promise<void> {
     await out.line(`${out.paint.bad(kind)} ${escapeLine(subject)}: ${escapeLine(detail)}`);
   }
   const more = [
-    report.pending > 0 ? plural(report.pending, "pending write") : "",
+    report.pending > 0 ? `${report.pending} pending` : "",
     report.erased > 0 ? plural(report.erased, "erased object") : "",
     report.unreachable > 0 ? plural(report.unreachable, "unreachable object") : "",
   ].filter(Boolean);
