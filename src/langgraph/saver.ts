@@ -10,12 +10,14 @@ import {
   getCheckpointId,
   maxChannelVersion,
   type PendingWrite,
+  type SerializerProtocol,
   TASKS,
 } from "@langchain/langgraph-checkpoint";
 import { LRUCache } from "lru-cache";
 import { AgstateError, isAgstateError } from "../core/errors.js";
 import { hasOwn, type JsonValue, setOwn } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
+import type { WorkflowDeclaration } from "../store/types.js";
 import { openStore, type Store } from "../store.js";
 import { workflowOf } from "./names.js";
 import { type CheckpointFrame, messageOf, type StoredCheckpoint } from "./record.js";
@@ -42,6 +44,13 @@ export interface AgstateSaverOptions {
    * from, and a copy stands beside its original.
    */
   readonly concurrentPuts?: ConcurrentPuts;
+  /**
+   * What the workflow of a thread declares when the thread is begun, or what says so of each: classification,
+   * storage region, retention, isolation of channels (`/state/CHANNEL`).
+   */
+  readonly declaration?: WorkflowDeclaration | ((threadId: string) => WorkflowDeclaration);
+  /** What serializes values that are not JSON; default LangGraph's own. */
+  readonly serde?: SerializerProtocol;
 }
 
 /**
@@ -60,6 +69,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
   private opened: Promise<Store> | undefined;
 
   private readonly concurrentPuts: ConcurrentPuts;
+  private readonly declarationOf: (threadId: string) => WorkflowDeclaration;
 
   /**
    * @param store whose it stays: the caller closes it
@@ -67,14 +77,15 @@ export class AgstateSaver extends BaseCheckpointSaver {
    */
   constructor(
     private readonly store: Store | { readonly url: string },
-    { concurrentPuts = "fork" }: AgstateSaverOptions = {},
+    { concurrentPuts = "fork", declaration = {}, serde }: AgstateSaverOptions = {},
   ) {
-    super();
+    super(serde);
     if (concurrentPuts !== "fork" && concurrentPuts !== "refuse") {
       const message = `concurrentPuts is ${quoteForMessage(String(concurrentPuts))}; it must be "fork" or "refuse"`;
       throw new AgstateError("INVALID_ARGUMENT", message, { field: "concurrentPuts" });
     }
     this.concurrentPuts = concurrentPuts;
+    this.declarationOf = typeof declaration === "function" ? declaration : () => declaration;
   }
 
   /** A saver with a store of its own, as `openStore` names them; `end` closes it. */
@@ -408,7 +419,15 @@ export class AgstateSaver extends BaseCheckpointSaver {
     const create = async () => {
       const store = await this.open();
       try {
-        await store.createWorkflow(workflowOf(id), { author: "langgraph" });
+        const { classification, storageRegion, retentionPolicy, isolation } =
+          this.declarationOf(id);
+        await store.createWorkflow(workflowOf(id), {
+          author: "langgraph",
+          ...(classification !== undefined && { classification }),
+          ...(storageRegion !== undefined && { storageRegion }),
+          ...(retentionPolicy !== undefined && { retentionPolicy }),
+          ...(isolation !== undefined && { isolation }),
+        });
       } catch (error) {
         if (!isAgstateError(error, "WORKFLOW_EXISTS")) throw error;
       }

@@ -6,9 +6,11 @@ import {
   type CheckpointMetadata,
   DeltaSnapshot,
   emptyCheckpoint,
+  JsonPlusSerializer,
   uuid6,
 } from "@langchain/langgraph-checkpoint";
 import { describe, expect, it } from "vitest";
+import type { ObjectId } from "../../src/core/ids.js";
 import { AgstateSaver } from "../../src/langgraph/index.js";
 import { latestRef } from "../../src/langgraph/names.js";
 import { CheckpointParts } from "../../src/langgraph/parts.js";
@@ -261,6 +263,53 @@ describe.each(BACKENDS)("AgstateSaver, on %s", (backend) => {
       ["three", "n", 3],
       ["two", "n", 2],
     ]);
+  });
+
+  it("declares of the workflow of a thread that is begun what it is told to", async () => {
+    const { store, reopened } = await begin();
+    const isolation = ["/state/secret"];
+    const saver = new AgstateSaver(store, {
+      declaration: (id) =>
+        id === "t" ? { classification: "public", retentionPolicy: "P90D", isolation } : {},
+    });
+    const at = await put(saver, thread("t"), { secret: "s", n: 1 });
+    await put(saver, at, { secret: "t", n: 1 });
+    await put(saver, thread("other"), { n: 1 });
+    const { info, internals } = await store.workflow("t");
+    expect(info).toMatchObject({ classification: "public", retentionPolicy: "P90D", isolation });
+    expect((await store.workflow("other")).info.classification).toBe("internal");
+    const { root } = await internals.commitAt("langgraph/latest");
+    const entries = await internals.objects.tree((root.state as { id: ObjectId }).id);
+    expect(entries.map(({ name }) => name)).toEqual(["n", "secret"]);
+    expect(await valuesAt(await reopened(), thread("t"))).toEqual({ secret: "t", n: 1 });
+    const wrong = new AgstateSaver(store, { declaration: { classification: "none" as "public" } });
+    await expect(put(wrong, thread("new"), { n: 1 })).rejects.toThrow(
+      agstateError("INVALID_ARGUMENT"),
+    );
+  });
+
+  it("goes through another serializer if it is given one, and tells what it does not know", async () => {
+    const { store } = await begin();
+    const sealing = new (class extends JsonPlusSerializer {
+      override async dumpsTyped(given: unknown): Promise<[string, Uint8Array]> {
+        const [type, data] = await super.dumpsTyped(given);
+        return [`sealed-${type}`, data.map((byte) => byte ^ 1)];
+      }
+      override async loadsTyped(type: string, data: Uint8Array | string) {
+        const bytes = (data as Uint8Array).map((byte) => byte ^ 1);
+        return super.loadsTyped(type.replace("sealed-", ""), bytes);
+      }
+    })();
+    const saver = new AgstateSaver(store, { serde: sealing });
+    const message = new HumanMessage({ content: "hidden", id: "1" });
+    const at = await put(saver, thread("t"), { messages: [message] });
+    await saver.putWrites(at, [["messages", message]], "task");
+    const tuple = await saver.getTuple(at);
+    expect(tuple?.checkpoint.channel_values).toEqual({ messages: [message] });
+    expect(tuple?.pendingWrites).toEqual([["task", "messages", message]]);
+    const state = await (await store.workflow("t")).stateAt("langgraph/latest");
+    expect(JSON.stringify(state)).not.toContain("hidden");
+    await expect(new AgstateSaver(store).getTuple(at)).rejects.toThrow();
   });
 
   it("makes one call to the storage for a put at the latest checkpoint, and one for a task's writes", async () => {
