@@ -165,9 +165,9 @@ describe("a writer", () => {
       atomic: true,
     };
     const values = encodeBatches([batch], new WorkflowKeys(digest), 1_800_000_000, 0);
-    // The types of objects come before their encodings, the lengths and the bytes of their bodies.
-    expect(values.at(-4)).toEqual([3]);
-    values.splice(-4, 1, [7]);
+    // The types of objects come before their encodings and lengths, what is said of pending rows, and all bodies.
+    expect(values.at(-11)).toEqual([3]);
+    values.splice(-11, 1, [7]);
     await expect(execute(as.writer, writeStatement(schemaOf(url)), values)).rejects.toThrow(
       /objects_plain/,
     );

@@ -99,10 +99,11 @@ export function queries(s: string) {
     commitsAfter: `SELECT ${COMMIT} FROM ${s}.commits AS t
       WHERE t.workflow_id = $1 AND t.id > $2 ORDER BY t.id LIMIT $3`,
 
-    // No key is as long as 257 of the last character.
+    // No key is as long as 257 of the last character. OFFSET keeps a planner without statistics from reading all
+    // rows of the workflow in place of each prefix's.
     pending: `SELECT t.key, t.idx, t.body FROM unnest($2::text[]) AS p (prefix)
       CROSS JOIN LATERAL (SELECT * FROM ${s}.pending AS t WHERE t.workflow_id = $1
-        AND t.key >= p.prefix AND t.key < p.prefix || repeat(chr(1114111), 257)) AS t
+        AND t.key >= p.prefix AND t.key < p.prefix || repeat(chr(1114111), 257) OFFSET 0) AS t
       ORDER BY t.key, t.idx`,
 
     pendingAfter: `SELECT t.key, t.idx, t.body FROM ${s}.pending AS t
