@@ -80,5 +80,10 @@ export function isThreadHead(ref: string): boolean {
 
 /** Whether a ref is a branch of this namespace. */
 export function isHeadOf(ref: string, namespace: string): boolean {
-  return ref.startsWith(`refs/heads/agents/${agentOf(namespace)}/`);
+  return ref.startsWith(headsPrefix(namespace));
+}
+
+/** What the branches of this namespace, and no other refs, begin with. */
+export function headsPrefix(namespace: string): string {
+  return `refs/heads/agents/${agentOf(namespace)}/`;
 }

@@ -7,6 +7,7 @@ import {
   type CheckpointListOptions,
   type CheckpointMetadata,
   type CheckpointTuple,
+  type DeltaChannelHistory,
   getCheckpointId,
   maxChannelVersion,
   type PendingWrite,
@@ -19,6 +20,7 @@ import { hasOwn, type JsonValue, setOwn } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
 import type { WorkflowDeclaration } from "../store/types.js";
 import { openStore, type Store } from "../store.js";
+import { deltaHistory } from "./delta.js";
 import { workflowOf } from "./names.js";
 import { type CheckpointFrame, messageOf, type StoredCheckpoint } from "./record.js";
 import { type CheckpointOfThread, type ConcurrentPuts, type PutBase, Thread } from "./thread.js";
@@ -222,6 +224,26 @@ export class AgstateSaver extends BaseCheckpointSaver {
   }
 
   /**
+   * Reads what `DeltaChannel`s are rebuilt from: the writes below a checkpoint's ancestors, and the value from
+   * which they go on. It does not count as having read a checkpoint by its id.
+   */
+  override async getDeltaChannelHistory({
+    config,
+    channels,
+  }: {
+    config: RunnableConfig;
+    channels: string[];
+  }): Promise<Record<string, DeltaChannelHistory>> {
+    const { thread_id: id } = config.configurable ?? {};
+    const thread =
+      id === undefined || channels.length === 0 ? undefined : await this.find(checkThreadId(id));
+    if (thread === undefined)
+      return Object.fromEntries(channels.map((name) => [name, { writes: [] }]));
+    const request = { namespace: namespaceOf(config), id: getCheckpointId(config), channels };
+    return deltaHistory(thread.checkpoints, thread.writes, this.serde, request);
+  }
+
+  /**
    * Deletes all checkpoints and writes of a thread: no ref leads to them any more, and collection removes
    * their bytes. The workflow stays, empty, and the thread can be begun anew.
    */
@@ -330,10 +352,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
     checkpoint: Checkpoint,
     parent: string,
   ): Promise<void> {
-    const place = { namespace, id: parent };
-    const writes = (await thread.writes.read([place]))(place);
-    const sends = writes.filter(([, channel]) => channel === TASKS);
-    checkpoint.channel_values[TASKS] = sends.map(([, , value]) => value);
+    checkpoint.channel_values[TASKS] = await thread.writes.sends({ namespace, id: parent });
     const versions = Object.values(checkpoint.channel_versions);
     checkpoint.channel_versions[TASKS] =
       versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);

@@ -330,7 +330,7 @@ export class Thread {
   private async epoch(namespace: string): Promise<string | undefined> {
     const head = await this.repository.refs.head(latestRef(namespace));
     if (head === undefined || head.row.id === null) return undefined;
-    return (await this.checkpointAt(head.row.id))?.note.epoch;
+    return (await this.checkpointAt(head.row.id)).note.epoch;
   }
 
   private async readLatest(namespace: string): Promise<Latest | undefined> {
@@ -344,16 +344,13 @@ export class Thread {
       return latest;
     }
     const at = await this.checkpointAt(head.row.id);
-    if (at === undefined) return undefined;
     const latest = { row: head.row, note: at.note, ...(await this.load(at.commit)) };
     this.latest.set(namespace, latest);
     return latest;
   }
 
   /** The checkpoint that a commit is, or, when somebody committed on top of it, its nearest ancestor that is one. */
-  private async checkpointAt(
-    id: ObjectId,
-  ): Promise<{ commit: ObjectId; note: CheckpointNote } | undefined> {
+  async checkpointAt(id: ObjectId): Promise<{ commit: ObjectId; note: CheckpointNote }> {
     for (let at: ObjectId | undefined = id; at !== undefined; ) {
       const commit: Awaited<ReturnType<typeof this.repository.commits.read>> =
         await this.repository.commits.read(at);

@@ -3,6 +3,7 @@ import {
   compareWritesSortKeys,
   type PendingWrite,
   type SerializerProtocol,
+  TASKS,
   WRITES_IDX_MAP,
   writesSortKey,
 } from "@langchain/langgraph-checkpoint";
@@ -101,17 +102,25 @@ export class PendingWrites {
     }
   }
 
-  /** Reads the writes of checkpoints in one call; of each they come in the order in which they are applied. */
-  async read(places: readonly CheckpointPlace[]): Promise<WritesOf> {
+  /**
+   * Reads the writes of checkpoints in one call; of each they come in the order in which they are applied.
+   *
+   * @param wants which of them to answer
+   */
+  async read(
+    places: readonly CheckpointPlace[],
+    wants: (place: CheckpointPlace, channel: string) => boolean = () => true,
+  ): Promise<WritesOf> {
     const { storage, workflow } = this.repository;
-    const prefixes = new Set(places.map(({ namespace, id }) => writesPrefix(namespace, id)));
-    const rows = await storage.readPending(workflow, [...prefixes]);
-    const keyed = rows.map((row) => {
+    const byPrefix = new Map(places.map((each) => [writesPrefix(each.namespace, each.id), each]));
+    const rows = await storage.readPending(workflow, [...byPrefix.keys()]);
+    const keyed = rows.flatMap((row) => {
       const record = recordOf(row);
       const end = row.key.lastIndexOf("/") + 1;
+      const prefix = row.key.slice(0, end);
+      if (!wants(byPrefix.get(prefix) as CheckpointPlace, record.channel)) return [];
       const { path = "", task = row.key.slice(end) } = record;
-      const sortKey = writesSortKey(path, task, row.index);
-      return { prefix: row.key.slice(0, end), record, task, sortKey };
+      return { prefix, record, task, sortKey: writesSortKey(path, task, row.index) };
     });
     keyed.sort((a, b) => compareWritesSortKeys(a.sortKey, b.sortKey));
     const found = new Map<string, CheckpointPendingWrite[]>();
@@ -121,6 +130,12 @@ export class PendingWrites {
       of.push([task, record.channel, await fromStored(this.serde, record.value)]);
     }
     return ({ namespace, id }) => found.get(writesPrefix(namespace, id)) ?? [];
+  }
+
+  /** What the tasks of a checkpoint sent to tasks of the next, as formats before 4 keep it. */
+  async sends(place: CheckpointPlace): Promise<unknown[]> {
+    const writes = await this.read([place], (_, channel) => channel === TASKS);
+    return writes(place).map(([, , value]) => value);
   }
 
   /** Drops all writes of the thread. */
