@@ -318,8 +318,9 @@ export class Thread {
     if (latest === undefined) return { parent: undefined, same: undefined };
     const at = async (wanted: string) =>
       latest.record.checkpoint.id === wanted ? latest : this.find(namespace, wanted);
-    if (parent !== undefined && parent === latest.record.checkpoint.id && parent !== id)
-      return { parent: latest, same: undefined };
+    const newest = latest.record.checkpoint.id;
+    // LangGraph's ids rise, so that only one that does not can be that of a checkpoint which is put again.
+    if (parent === newest && id > newest) return { parent: latest, same: undefined };
     const [found, same] = await Promise.all([
       parent === undefined ? undefined : at(parent),
       at(id),

@@ -141,8 +141,9 @@ describe.each(BACKENDS)("the history of delta channels, on %s", (backend) => {
         const last = new Map<string | undefined, string>();
         const known = new Set<string>();
         for (const each of due.sort((a, b) => a.at - b.at)) {
-          // Put again on top of the latest, a checkpoint does not stand on its former self.
-          if (known.has(each.id) && each.parent === last.get(each.namespace)) continue;
+          // A checkpoint of a higher id than the latest, on top of it, is taken for a new one.
+          const latest = last.get(each.namespace) ?? "";
+          if (known.has(each.id) && each.parent === latest && each.id > latest) continue;
           await put(saver, each);
           known.add(each.id);
           last.set(each.namespace, each.id);
