@@ -14,7 +14,7 @@ const EVERYWHERE = [
   "test/e2e/merge-real-data.test.ts",
   "test/fault/gc-beside-writers.test.ts",
   "test/oracle/merge-export.test.ts",
-  "test/langgraph/{commits,crash,delta,delta-graph,graph,saver,validation}.test.ts",
+  "test/langgraph/{commits,crash,delta,delta-graph,graph,list,saver,validation}.test.ts",
 ];
 
 // LangGraph's suite for checkpointers expects vitest's functions as globals.

@@ -24,6 +24,7 @@ export const AUTHOR = "langgraph";
 
 /** The parts of a commit that a checkpoint is made of: its channels' values, and its frame. */
 const PARTS = ["state", "checkpoint"] as const;
+type Part = (typeof PARTS)[number];
 
 /** A part of a checkpoint, normalised, and what the checkpoint below has there. */
 interface Change {
@@ -61,11 +62,12 @@ export class CheckpointParts {
     return this.decodeFrame(commit, this.repository.objectsOf(commit));
   }
 
-  /** Reads what checkpoints are made of in one call, where the storage can read ahead. */
-  async readAhead(ids: readonly ObjectId[]): Promise<void> {
+  /** Reads commits, and what parts of their checkpoints are made of, in one call each, where the storage can read ahead. */
+  async readAhead(ids: readonly ObjectId[], parts: readonly Part[] = PARTS): Promise<void> {
     const { commits, objects } = this.repository;
+    const read = await commits.readAll(ids);
     if (!objects.readsAhead) return;
-    const absent = (await commits.readAll(ids)).flatMap((each) => absentParts(each, objects));
+    const absent = read.flatMap((each) => absentParts(each, objects, parts));
     if (absent.length > 0) await this.readBelow(absent);
   }
 
@@ -110,7 +112,7 @@ export class CheckpointParts {
   private async encode(
     sink: ObjectSink,
     below: StoredCheckpoint | undefined,
-    part: (typeof PARTS)[number],
+    part: Part,
     { before, after }: Change,
   ): Promise<Encoded> {
     const { repository } = this;
@@ -137,7 +139,11 @@ export class CheckpointParts {
 }
 
 /** The objects at which a checkpoint's parts begin, without those that are at hand. */
-function absentParts({ root, inline }: LoadedCommit, objects: ObjectReader): ObjectId[] {
-  const ids = PARTS.flatMap((part) => root[part]?.id ?? []);
+function absentParts(
+  { root, inline }: LoadedCommit,
+  objects: ObjectReader,
+  parts: readonly Part[] = PARTS,
+): ObjectId[] {
+  const ids = parts.flatMap((part) => root[part]?.id ?? []);
   return ids.filter((id) => !inline.has(id) && !objects.has(id));
 }

@@ -21,6 +21,7 @@ import { quoteForMessage } from "../core/names.js";
 import type { WorkflowDeclaration } from "../store/types.js";
 import { openStore, type Store } from "../store.js";
 import { deltaHistory } from "./delta.js";
+import { listPages } from "./listing.js";
 import { workflowOf } from "./names.js";
 import { type CheckpointFrame, messageOf, type StoredCheckpoint } from "./record.js";
 import { type CheckpointOfThread, type ConcurrentPuts, type PutBase, Thread } from "./thread.js";
@@ -137,27 +138,15 @@ export class AgstateSaver extends BaseCheckpointSaver {
     const { before, filter } = options;
     let left = options.limit ?? Number.POSITIVE_INFINITY;
     const { checkpoint_ns: namespace, checkpoint_id: only } = config.configurable ?? {};
-    const end = before === undefined ? "" : getCheckpointId(before);
+    const end = before === undefined ? undefined : getCheckpointId(before);
+    const isWanted = async ({ metadata }: CheckpointFrame) =>
+      matches(await fromStored(this.serde, metadata), filter);
+    const which = { namespace, only, before: end, matches: filter && isWanted };
     for await (const thread of this.threadsOf(config)) {
-      const wanted = new Map<string, CheckpointOfThread>();
-      for await (const found of thread.checkpoints.checkpoints(namespace)) {
-        if ((only && found.id !== only) || (end !== "" && found.id >= end)) continue;
-        const key = JSON.stringify([found.id, found.namespace]);
-        // Of a checkpoint that was put twice the newer one comes first.
-        if (!wanted.has(key)) wanted.set(key, found);
-      }
-      let writes: WritesOf | undefined;
-      const sorted = [...wanted.values()].sort((a, b) => (a.id < b.id ? 1 : a.id > b.id ? -1 : 0));
       if (left <= 0) return;
-      const begin = async (page: readonly CheckpointOfThread[]) => {
-        writes = await thread.writes.read(page);
-      };
-      for await (const stored of thread.checkpoints.loadAll(sorted, left, begin)) {
-        const metadata = await fromStored(this.serde, stored.record.metadata);
-        if (!matches(metadata, filter)) continue;
-        left--;
-        yield this.tuple(thread, stored.namespace, stored, writes);
-        if (left <= 0) return;
+      for await (const page of listPages(thread.checkpoints, { ...which, limit: left })) {
+        left -= page.length;
+        yield* this.tuples(thread, page);
       }
     }
   }
@@ -308,6 +297,21 @@ export class AgstateSaver extends BaseCheckpointSaver {
       for (const name of recorded) setOwn(channels, name, values[name]);
     }
     return channels;
+  }
+
+  /** The tuples of checkpoints in the order given: what they are made of is read in one call, where the storage can. */
+  protected async *tuples(
+    thread: OpenThread,
+    page: readonly CheckpointOfThread[],
+  ): AsyncGenerator<CheckpointTuple> {
+    const [writes] = await Promise.all([
+      thread.writes.read(page),
+      thread.checkpoints.readAhead(page),
+    ]);
+    for (const { at, namespace } of page) {
+      const stored = await thread.checkpoints.load(at);
+      yield this.tuple(thread, namespace, stored, writes);
+    }
   }
 
   private async tuple(

@@ -8,6 +8,7 @@ import type { Repository } from "../store/repository.js";
 import type { PreparedCommit } from "../store/write-commit.js";
 import { forkRef, isHeadOf, isThreadHead, latestRef, THREAD_PREFIX } from "./names.js";
 import type { Taken } from "./outbox.js";
+import { inPages } from "./pages.js";
 import { AUTHOR, CheckpointParts } from "./parts.js";
 import {
   type CheckpointFrame,
@@ -21,8 +22,9 @@ import {
 /** How often a put is tried while other writers move the namespace on. */
 const TRIES = 1000;
 
-/** How many checkpoints one call reads. */
-const PAGE = 100;
+/** How many commits the first call of a walk reads, and the most that any reads. */
+const COMMITS_FIRST = 16;
+const COMMITS_MOST = 1000;
 
 /** How many refs one call deletes. */
 const DELETED_AT_ONCE = 500;
@@ -134,10 +136,12 @@ export class Thread {
     );
     const tips = refs.flatMap(({ id }) => id ?? []);
     const nodes = repository.history.topoWalk(tips);
-    for await (const commit of repository.load(nodes, Number.POSITIVE_INFINITY)) {
-      const note = noteOf(commit);
-      if (note === undefined || (namespace ?? note.namespace) !== note.namespace) continue;
-      yield { id: commit.externalId as string, namespace: note.namespace, at: commit.id };
+    for await (const page of inPages(nodes, COMMITS_FIRST, COMMITS_MOST)) {
+      for (const commit of await repository.commits.readAll(page.map(({ id }) => id))) {
+        const note = noteOf(commit);
+        if (note === undefined || (namespace ?? note.namespace) !== note.namespace) continue;
+        yield { id: commit.externalId as string, namespace: note.namespace, at: commit.id };
+      }
     }
   }
 
@@ -150,24 +154,15 @@ export class Thread {
     return this.parts.frame(id);
   }
 
-  /**
-   * Loads checkpoints in the order given; a page of them in one call, where the storage can read ahead.
-   *
-   * @param first how many the first page has; whoever takes more gets larger ones
-   * @param begin is called, and waited for, before a page is loaded
-   */
-  async *loadAll(
-    wanted: readonly CheckpointOfThread[],
-    first: number,
-    begin: (page: readonly CheckpointOfThread[]) => Promise<void>,
-  ): AsyncGenerator<CheckpointOfThread & StoredCheckpoint, void, undefined> {
-    let size = Math.min(first, PAGE);
-    for (let at = 0; at < wanted.length; at += size, size = Math.min(2 * size, PAGE)) {
-      const page = wanted.slice(at, at + size);
-      await begin(page);
-      await this.parts.readAhead(page.map(({ at }) => at));
-      for (const each of page) yield { ...each, ...(await this.load(each.at)) };
-    }
+  /** Reads the commits of checkpoints, and of their frames what is not in them, a call each at most. */
+  readFramesAhead(page: readonly CheckpointOfThread[]): Promise<void> {
+    const ids = page.map(({ at }) => at);
+    return this.parts.readAhead(ids, ["checkpoint"]);
+  }
+
+  /** Reads what checkpoints are made of in one call, where the storage can read ahead. */
+  readAhead(page: readonly CheckpointOfThread[]): Promise<void> {
+    return this.parts.readAhead(page.map(({ at }) => at));
   }
 
   /** Puts a checkpoint; those of one namespace go one after the other. */
