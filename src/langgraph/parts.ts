@@ -6,7 +6,12 @@ import { createDraftContext } from "../objects/draft/draft.js";
 import { reconcile } from "../objects/draft/reconcile.js";
 import { type Encoded, encodeValue, toLink } from "../objects/encode.js";
 import { normalize } from "../objects/normalize.js";
-import { BELOW_MAX_BYTES, BELOW_MAX_OBJECTS, type ObjectReader } from "../objects/reader.js";
+import {
+  BELOW_MAX_BYTES,
+  BELOW_MAX_OBJECTS,
+  type ObjectReader,
+  type ObjectsAtHand,
+} from "../objects/reader.js";
 import { ObjectSink } from "../objects/sink.js";
 import type { CommitWithState, Repository } from "../store/repository.js";
 import { type PreparedCommit, prepareCommit } from "../store/write-commit.js";
@@ -75,6 +80,7 @@ export class CheckpointParts {
    * Prepares the commit of a checkpoint; writes nothing.
    *
    * @param below the checkpoint that it stands on: what is the same there is not stored again
+   * @param fresh objects below it that are not stored yet
    * @returns also the record as it will be read
    * @throws AgstateError `INVALID_VALUE`, `LIMIT_EXCEEDED`
    */
@@ -82,6 +88,7 @@ export class CheckpointParts {
     given: CheckpointRecord,
     below: StoredCheckpoint | undefined,
     options: { readonly message: string; readonly externalId: string },
+    fresh: ObjectsAtHand = new Map(),
   ): Promise<{ record: CheckpointRecord; commit: PreparedCommit }> {
     const { repository } = this;
     const sink = new ObjectSink();
@@ -91,8 +98,10 @@ export class CheckpointParts {
     const commit = prepareCommit(repository, {
       sink,
       parents: below === undefined ? [] : [below.commit],
-      root: { state: same ?? toLink(sink, await this.encode(sink, below, "state", channels)) },
-      checkpoint: await this.encode(sink, below, "checkpoint", frame),
+      root: {
+        state: same ?? toLink(sink, await this.encode(sink, below, "state", channels, fresh)),
+      },
+      checkpoint: await this.encode(sink, below, "checkpoint", frame, fresh),
       author: AUTHOR,
       minStep: 1,
       options,
@@ -114,13 +123,15 @@ export class CheckpointParts {
     below: StoredCheckpoint | undefined,
     part: Part,
     { before, after }: Change,
+    fresh: ObjectsAtHand,
   ): Promise<Encoded> {
     const { repository } = this;
     const policy = part === "state" ? repository.statePolicy : null;
     const stored = below?.commit.root[part];
     if (below === undefined || before === undefined || stored?.type !== "tree")
       return encodeValue(sink, after, policy);
-    const context = createDraftContext(repository.objectsOf(below.commit), sink);
+    const get = (id: ObjectId) => below.commit.inline.get(id) ?? fresh.get(id);
+    const context = createDraftContext(repository.objects.with({ get }), sink);
     const draft = await reconcile(context, await context.open(stored), before, after);
     return draft.encode(policy);
   }

@@ -24,14 +24,20 @@ import { deltaHistory } from "./delta.js";
 import { listPages } from "./listing.js";
 import { workflowOf } from "./names.js";
 import { type CheckpointFrame, messageOf, type StoredCheckpoint } from "./record.js";
-import { type CheckpointOfThread, type ConcurrentPuts, type PutBase, Thread } from "./thread.js";
+import {
+  type CheckpointOfThread,
+  type ConcurrentPuts,
+  type PutBase,
+  type PutRequest,
+  Thread,
+} from "./thread.js";
 import { fromStored, toStored } from "./values.js";
 import { PendingWrites, type WritesOf } from "./writes.js";
 
 /** How many threads a saver keeps at hand, each with the latest states of some namespaces. */
 const THREADS_AT_HAND = 128;
 
-interface OpenThread {
+export interface OpenThread {
   readonly id: string;
   readonly checkpoints: Thread;
   readonly writes: PendingWrites;
@@ -158,6 +164,19 @@ export class AgstateSaver extends BaseCheckpointSaver {
     newVersions: ChannelVersions,
   ): Promise<RunnableConfig> {
     const id = checkThreadId(config.configurable?.thread_id);
+    const request = await this.request(config, checkpoint, metadata, newVersions);
+    await this.withThread(id, (thread) => thread.checkpoints.put(request(thread)));
+    return configOf(id, namespaceOf(config), checkpoint.id);
+  }
+
+  /** What a put asks of its thread. */
+  protected async request(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    newVersions: ChannelVersions,
+  ): Promise<(thread: OpenThread) => PutRequest> {
+    const id = checkThreadId(config.configurable?.thread_id);
     const namespace = namespaceOf(config);
     const parent = getCheckpointId(config) || undefined;
     const changed = Object.keys(newVersions).filter((name) =>
@@ -167,35 +186,32 @@ export class AgstateSaver extends BaseCheckpointSaver {
       this.encodeAll(checkpoint.channel_values, changed),
       toStored(this.serde, metadata, ["metadata"]),
     ]);
-    await this.withThread(id, ({ checkpoints, writes }) =>
-      checkpoints.put({
-        namespace,
-        id: checkpoint.id,
-        parent,
-        beside: metadata.source === "fork",
-        message: (note) => messageOf(metadata, note),
-        // What tasks wrote must be there before a checkpoint that goes without it.
-        along: () => writes.along(namespace, parent),
-        record: async (base) => ({
-          channels: await this.channels(checkpoints, namespace, base, {
-            checkpoint,
-            newVersions,
-            channels,
-          }),
-          checkpoint: {
-            v: checkpoint.v,
-            id: checkpoint.id,
-            ts: checkpoint.ts,
-            versions: checkpoint.channel_versions,
-            seen: checkpoint.versions_seen,
-            ...(parent !== undefined && { parent }),
-          },
-          metadata: metadataStored as JsonValue,
-          thread: id,
+    return ({ checkpoints, writes }) => ({
+      namespace,
+      id: checkpoint.id,
+      parent,
+      beside: metadata.source === "fork",
+      message: (note) => messageOf(metadata, note),
+      // What tasks wrote must be there before a checkpoint that goes without it.
+      along: () => writes.along(namespace, parent),
+      record: async (base) => ({
+        channels: await this.channels(checkpoints, namespace, base, {
+          checkpoint,
+          newVersions,
+          channels,
         }),
+        checkpoint: {
+          v: checkpoint.v,
+          id: checkpoint.id,
+          ts: checkpoint.ts,
+          versions: checkpoint.channel_versions,
+          seen: checkpoint.versions_seen,
+          ...(parent !== undefined && { parent }),
+        },
+        metadata: metadataStored as JsonValue,
+        thread: id,
       }),
-    );
-    return configOf(id, namespace, checkpoint.id);
+    });
   }
 
   async putWrites(
@@ -398,7 +414,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
   }
 
   /** Opens a thread, once for all who ask at the same time, so that they go on in the order in which they asked. */
-  private find(id: string): Promise<OpenThread | undefined> {
+  protected find(id: string): Promise<OpenThread | undefined> {
     const known = this.inUse.get(id)?.thread ?? this.threads.get(id);
     if (known !== undefined) return Promise.resolve(known);
     const opening = this.opening.get(id) ?? this.openThread(id);
@@ -424,7 +440,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
   }
 
   /** Does something with a thread, which is made when it is not there. */
-  private async withThread<T>(id: string, act: (thread: OpenThread) => Promise<T>): Promise<T> {
+  protected async withThread<T>(id: string, act: (thread: OpenThread) => Promise<T>): Promise<T> {
     const thread = (await this.find(id)) ?? (await this.createThread(id));
     // What is under way is known to the thread alone: it must be the same for all, however many are opened.
     const use = this.inUse.get(id) ?? { thread, count: 0 };

@@ -22,6 +22,9 @@ import {
 /** How often a put is tried while other writers move the namespace on. */
 const TRIES = 1000;
 
+/** One write takes no further checkpoint along when it has more than so many bytes. */
+const LINE_MAX_BYTES = 4 * 1024 * 1024;
+
 /** How many commits the first call of a walk reads, and the most that any reads. */
 const COMMITS_FIRST = 16;
 const COMMITS_MOST = 1000;
@@ -72,6 +75,24 @@ export interface PutRequest {
   readonly message: (note: CheckpointNote) => string;
   /** What tasks wrote and is to be there with the checkpoint, asked for just before it is written. */
   readonly along: () => Promise<Taken>;
+}
+
+/** Requests of one namespace, at least one. */
+type Line = readonly [PutRequest, ...PutRequest[]];
+
+type WrittenById = Map<ObjectId, PreparedCommit["objects"][number]>;
+
+/** Checkpoints each on top of the one before, ready to be written. */
+interface PreparedLine {
+  readonly updates: RefUpdate[];
+  readonly commits: readonly PreparedCommit[];
+  readonly objects: WrittenById;
+  readonly last: StoredCheckpoint;
+  readonly note: CheckpointNote;
+}
+
+function bytesOf({ record, objects }: PreparedCommit): number {
+  return objects.reduce((sum, object) => sum + object.record.body.length, record.body.length);
 }
 
 /**
@@ -166,10 +187,17 @@ export class Thread {
   }
 
   /** Puts a checkpoint; those of one namespace go one after the other. */
-  put(request: PutRequest): Promise<void> {
-    const { namespace } = request;
+  async put(request: PutRequest): Promise<void> {
+    await this.putAll(request.namespace, [request]);
+  }
+
+  /**
+   * Puts checkpoints of one namespace in the order given; those that go on each from the one before land in one
+   * write. Answers their commits.
+   */
+  putAll(namespace: string, requests: readonly PutRequest[]): Promise<ObjectId[]> {
     const before = this.queues.get(namespace) ?? Promise.resolve();
-    const put = before.catch(() => {}).then(() => this.putNow(request));
+    const put = before.catch(() => {}).then(() => this.putInOrder(requests));
     this.queues.set(namespace, put);
     return put.finally(() => {
       if (this.queues.get(namespace) === put) this.queues.delete(namespace);
@@ -194,24 +222,34 @@ export class Thread {
     this.latest.clear();
   }
 
-  private async putNow(request: PutRequest): Promise<void> {
-    const { namespace } = request;
+  private async putInOrder(requests: readonly PutRequest[]): Promise<ObjectId[]> {
+    const ids: ObjectId[] = [];
+    while (ids.length < requests.length)
+      ids.push(...(await this.putLine(requests.slice(ids.length) as unknown as Line)));
+    return ids;
+  }
+
+  /** Puts the first of the requests, and those after it that can go along. */
+  private async putLine(requests: Line): Promise<ObjectId[]> {
+    const [{ namespace, parent }] = requests;
     let latest = this.latest.get(namespace);
     const known = latest?.record.checkpoint.id;
     // What is refused is refused by what is stored now, not by what was seen last.
-    if (known === undefined || (this.concurrentPuts === "refuse" && known !== request.parent))
+    if (known === undefined || (this.concurrentPuts === "refuse" && known !== parent))
       latest = await this.readLatest(namespace);
     for (let tries = 1; ; tries++) {
-      const put = await this.prepare(request, latest);
-      const answers = await this.write(put, await request.along());
+      const put = await this.prepare(requests, latest);
+      const along: Taken[] = [];
+      for (const request of requests.slice(0, put.commits.length))
+        along.push(await request.along());
+      const answers = await this.write(put, along);
       try {
         const rows = put.updates.map((update, i) => movedRow(update, answers[i]));
-        const { loaded: commit, objects } = put.commit;
-        this.repository.objects.prime(objects);
-        this.repository.commits.keep(commit);
-        const { record, note } = put;
-        this.latest.set(namespace, { row: rows[0] as RefRow, commit, record, note });
-        return;
+        this.repository.objects.prime(put.objects.values());
+        for (const { loaded } of put.commits) this.repository.commits.keep(loaded);
+        const { last, note } = put;
+        this.latest.set(namespace, { row: rows[0] as RefRow, note, ...last });
+        return put.commits.map(({ record }) => record.id);
       } catch (error) {
         this.latest.delete(namespace);
         const lost = answers.some(({ outcome }) => outcome === "conflict");
@@ -222,33 +260,23 @@ export class Thread {
   }
 
   /** What tasks wrote is stored whether or not the refs move. */
-  private async write(
-    { updates, commit }: { updates: RefUpdate[]; commit: PreparedCommit },
-    along: Taken,
-  ): Promise<readonly MoveAnswer[]> {
+  private async write(put: PreparedLine, along: readonly Taken[]): Promise<readonly MoveAnswer[]> {
     try {
       const answers = await this.repository.refs.apply({
-        updates,
-        objects: commit.objects.map(({ record }) => record),
-        pending: along.rows,
+        updates: put.updates,
+        objects: [...put.objects.values()].map(({ record }) => record),
+        pending: along.flatMap(({ rows }) => rows),
       });
-      along.landed();
+      for (const taken of along) taken.landed();
       return answers;
     } catch (error) {
-      along.returned();
+      for (const taken of along) taken.returned();
       throw error;
     }
   }
 
-  private async prepare(
-    request: PutRequest,
-    latest: Latest | undefined,
-  ): Promise<{
-    updates: RefUpdate[];
-    commit: PreparedCommit;
-    record: CheckpointRecord;
-    note: CheckpointNote;
-  }> {
+  private async prepare(requests: Line, latest: Latest | undefined): Promise<PreparedLine> {
+    const [request, ...others] = requests;
     const { namespace, id } = request;
     const base = await this.base(request, latest);
     if (this.concurrentPuts === "refuse" && latest !== undefined)
@@ -258,9 +286,26 @@ export class Thread {
       namespace,
       epoch: this.repository.context.randomHex(EPOCH_BYTES),
     };
-    const options = { message: request.message(note), externalId: id };
-    const { record, commit } = await this.parts.prepare(await request.record(base), below, options);
-    const target = commit.record.id;
+    const objects: WrittenById = new Map();
+    const commits: PreparedCommit[] = [];
+    const fresh = { get: (object: ObjectId) => objects.get(object)?.decoded };
+    const add = async (each: PutRequest, on: PutBase, under: StoredCheckpoint | undefined) => {
+      const options = { message: each.message(note), externalId: each.id };
+      const given = await each.record(on);
+      const { record, commit } = await this.parts.prepare(given, under, options, fresh);
+      for (const object of commit.objects) objects.set(object.record.id, object);
+      commits.push(commit);
+      return { commit: commit.loaded, record };
+    };
+    let last: StoredCheckpoint = await add(request, base, below);
+    let bytes = bytesOf(commits[0] as PreparedCommit);
+    for (const next of others) {
+      const parent = last.record.checkpoint.id;
+      if (next.parent !== parent || next.id === parent || bytes > LINE_MAX_BYTES) break;
+      last = await add(next, { parent: last, same: undefined }, last);
+      bytes += bytesOf(commits.at(-1) as PreparedCommit);
+    }
+    const target = last.commit.id;
     const because = { actor: AUTHOR, reason: "langgraph: put" };
     const ref = latestRef(namespace);
     const row = latest?.row;
@@ -269,7 +314,7 @@ export class Thread {
         ref,
         expect: row?.id ? { kind: "id", id: row.id, seq: row.seq } : { kind: "absent" },
         target,
-        commits: [commit.record],
+        commits: commits.map(({ record }) => record),
         note: because,
       },
     ];
@@ -282,7 +327,7 @@ export class Thread {
         note: because,
       });
     }
-    return { updates, commit, record, note };
+    return { updates, commits, objects, last, note };
   }
 
   /** @throws AgstateError `REF_CONFLICT` */

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
@@ -72,7 +73,7 @@ it("goes on after a kill", async () => {
   const child = spawn(process.execPath, [MAIN, ...args], { cwd: sandbox.directory });
   const gone = once(child, "exit");
   const count = async () => (await all(new AgstateSaver(store).list({}))).length;
-  while ((await count()) < 3 && child.exitCode === null);
+  while ((await count()) < 3 && child.exitCode === null) await setTimeout(10);
   child.kill("SIGKILL");
   expect(await gone).toEqual([null, "SIGKILL"]);
   const there = await count();

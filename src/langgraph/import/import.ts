@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import type {
-  CheckpointMetadata,
   CheckpointPendingWrite,
   CheckpointTuple,
   PendingWrite,
@@ -10,7 +9,8 @@ import { AgstateError } from "../../core/errors.js";
 import { hasOwn } from "../../core/json.js";
 import { quoteForMessage } from "../../core/names.js";
 import type { Store } from "../../store.js";
-import { AgstateSaver } from "../saver.js";
+import type { CheckpointOfThread } from "../thread.js";
+import { BulkSaver, configOf, keyOf } from "./bulk.js";
 import type { CheckpointPlace, CheckpointSource } from "./source.js";
 
 /** What an import did. */
@@ -26,6 +26,12 @@ export interface CheckpointImport {
   skipped: number;
 }
 
+/** How many checkpoints of a thread are read, written and read back together. */
+const TOGETHER = 32;
+
+/** How many threads are copied at a time. */
+const THREADS_AT_A_TIME = 4;
+
 /**
  * Copies all checkpoints of a source into a store, and reads each back; run again, it goes on where it stopped.
  *
@@ -39,64 +45,126 @@ export async function importCheckpoints(
   store: Store,
   onProgress: (done: CheckpointImport) => void = () => {},
 ): Promise<CheckpointImport> {
-  const saver = new AgstateSaver(store);
-  // One that has not seen what the other wrote.
-  const reader = new AgstateSaver(store);
-  const done = { threads: 0, checkpoints: 0, writes: 0, verified: 0, skipped: 0 };
-  let last: string | undefined;
-  for await (const place of source.places()) {
-    const tuple = await source.read(place);
-    // Deleted meanwhile.
-    if (tuple === undefined) continue;
-    if (place.thread !== last) done.threads++;
-    last = place.thread;
-    let there = await reader.getTuple(configOf(place));
-    if (there !== undefined) {
-      if (lacksWritesOnly(tuple, there)) {
-        await copyWrites(saver, place, tuple);
-        there = await reader.getTuple(configOf(place));
+  const run: Run = {
+    source,
+    saver: new BulkSaver(store),
+    reader: new BulkSaver(store),
+    done: { threads: 0, checkpoints: 0, writes: 0, verified: 0, skipped: 0 },
+    onProgress,
+  };
+  const threads = byThread(source.places());
+  // Each takes the next thread; when one fails, the others end with the thread that they have.
+  let failed = false;
+  const copyThreads = async () => {
+    try {
+      for (;;) {
+        const next = failed ? undefined : await threads.next();
+        if (next === undefined || next.done) return;
+        await importThread(run, next.value);
       }
-      check(place, tuple, there, "WORKFLOW_EXISTS");
-      done.skipped++;
-    } else {
-      await copy(saver, place, tuple);
-      check(place, tuple, await reader.getTuple(configOf(place)), "STORE_DAMAGED");
+    } catch (error) {
+      failed = true;
+      throw error;
     }
-    done.checkpoints++;
-    done.verified++;
-    done.writes += tuple.pendingWrites?.length ?? 0;
-    onProgress(done);
-  }
-  return done;
+  };
+  const all = await Promise.allSettled(Array.from({ length: THREADS_AT_A_TIME }, copyThreads));
+  for (const each of all) if (each.status === "rejected") throw each.reason;
+  return run.done;
 }
 
-async function copy(
-  saver: AgstateSaver,
-  place: CheckpointPlace,
-  tuple: CheckpointTuple,
-): Promise<void> {
-  const { checkpoint, metadata, parentConfig } = tuple;
-  await copyWrites(saver, place, tuple);
-  const parent = { ...place, id: parentConfig?.configurable?.checkpoint_id };
-  // Named as new, a channel has the value that the source says, whatever the parent had.
-  const names = Object.keys({ ...checkpoint.channel_values, ...checkpoint.channel_versions });
-  const versions = names.map((name) => [name, checkpoint.channel_versions[name] ?? 0]);
-  await saver.put(
-    configOf(parent),
-    checkpoint,
-    metadata as CheckpointMetadata,
-    Object.fromEntries(versions),
+interface Run {
+  readonly source: CheckpointSource;
+  readonly saver: BulkSaver;
+  /** One that has not seen what the other wrote. */
+  readonly reader: BulkSaver;
+  readonly done: CheckpointImport;
+  readonly onProgress: (done: CheckpointImport) => void;
+}
+
+/** A checkpoint of the source. */
+interface Wanted {
+  readonly place: CheckpointPlace;
+  readonly tuple: CheckpointTuple;
+}
+
+async function* byThread(
+  places: AsyncIterable<CheckpointPlace>,
+): AsyncGenerator<CheckpointPlace[], undefined, undefined> {
+  let thread: CheckpointPlace[] = [];
+  for await (const place of places) {
+    if (thread[0] !== undefined && thread[0].thread !== place.thread) {
+      yield thread;
+      thread = [];
+    }
+    thread.push(place);
+  }
+  if (thread.length > 0) yield thread;
+}
+
+async function importThread(run: Run, places: readonly CheckpointPlace[]): Promise<void> {
+  const { source, reader, done } = run;
+  const { thread } = places[0] as CheckpointPlace;
+  const there = await reader.checkpointsOf(thread);
+  const verified: CheckpointOfThread[] = [];
+  for (let from = 0; from < places.length; from += TOGETHER) {
+    const page = places.slice(from, from + TOGETHER);
+    const read = await Promise.all(page.map((place) => source.read(place)));
+    // One that is not read was deleted meanwhile.
+    const wanted = page.flatMap((place, i) => (read[i] ? [{ place, tuple: read[i] }] : []));
+    if (verified.length === 0 && wanted.length > 0) done.threads++;
+    const [old, fresh] = [true, false].map((is) =>
+      wanted.filter(({ place }) => there.has(keyOf(place)) === is),
+    ) as [Wanted[], Wanted[]];
+    const known = old.map(({ place }) => there.get(keyOf(place)) as CheckpointOfThread);
+    await checkOld(run, old, known);
+    await Promise.all(fresh.map((each) => copyWrites(run.saver, each)));
+    const put = await run.saver.putAll(thread, fresh);
+    const stored = await reader.read(thread, put);
+    for (const [i, each] of fresh.entries()) check(each, stored[i], "STORE_DAMAGED");
+    verified.push(...known, ...put);
+    done.skipped += old.length;
+    done.checkpoints += wanted.length;
+    done.verified += wanted.length;
+    for (const { tuple } of wanted) done.writes += tuple.pendingWrites?.length ?? 0;
+    run.onProgress(done);
+  }
+  // What was read by its commit is also what its thread lists.
+  const listed = await reader.checkpointsOf(thread);
+  const lost = verified.find((each) => listed.get(keyOf(each))?.at !== each.at);
+  if (lost === undefined) return;
+  throw new AgstateError(
+    "STORE_DAMAGED",
+    `checkpoint ${quoteForMessage(lost.id)} of thread ${quoteForMessage(thread)}, namespace ${quoteForMessage(lost.namespace)}, was imported, but its thread does not list it; if nobody else wrote to the thread meanwhile, run agstate fsck`,
+    { thread, namespace: lost.namespace, id: lost.id },
   );
 }
 
-async function copyWrites(
-  saver: AgstateSaver,
-  place: CheckpointPlace,
-  { pendingWrites = [] }: CheckpointTuple,
+/** Compares checkpoints that were there already, after adding what the source's tasks have written since. */
+async function checkOld(
+  { saver, reader }: Run,
+  old: readonly Wanted[],
+  known: readonly CheckpointOfThread[],
 ): Promise<void> {
-  for (const [task, writes] of byTask(pendingWrites)) {
-    await saver.putWrites(configOf(place), inPlace(writes), task);
+  const thread = old[0]?.place.thread;
+  if (thread === undefined) return;
+  let stored = await reader.read(thread, known);
+  const behind = old.filter(({ tuple }, i) => stored[i] && lacksWritesOnly(tuple, stored[i]));
+  if (behind.length > 0) {
+    await Promise.all(behind.map((each) => copyWrites(saver, each)));
+    stored = await reader.read(thread, known);
   }
+  for (const [i, each] of old.entries()) check(each, stored[i], "WORKFLOW_EXISTS");
+}
+
+async function copyWrites(
+  saver: BulkSaver,
+  { place, tuple: { pendingWrites = [] } }: Wanted,
+): Promise<void> {
+  await Promise.all(
+    byTask(pendingWrites).map(([task, writes]) =>
+      saver.putWrites(configOf(place), inPlace(writes), task),
+    ),
+  );
 }
 
 /** Whether the source's tasks have written more since the checkpoint was imported, and nothing else. */
@@ -127,8 +195,7 @@ function byTask(writes: readonly CheckpointPendingWrite[]) {
 }
 
 function check(
-  place: CheckpointPlace,
-  source: CheckpointTuple,
+  { place, tuple: source }: Wanted,
   stored: CheckpointTuple | undefined,
   code: "WORKFLOW_EXISTS" | "STORE_DAMAGED",
 ): void {
@@ -151,15 +218,4 @@ function check(
       : `${what} reads back from the store otherwise than the source has it, in ${differs.join(", ")}; run agstate fsck`,
     { ...place, differs },
   );
-}
-
-function configOf(place: { thread: string; namespace: string; id?: string | undefined }) {
-  const { thread, namespace, id } = place;
-  return {
-    configurable: {
-      thread_id: thread,
-      checkpoint_ns: namespace,
-      ...(id !== undefined && { checkpoint_id: id }),
-    },
-  };
 }
