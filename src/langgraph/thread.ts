@@ -277,7 +277,7 @@ export class Thread {
 
   private async prepare(requests: Line, latest: Latest | undefined): Promise<PreparedLine> {
     const [request, ...others] = requests;
-    const { namespace, id } = request;
+    const { namespace } = request;
     const base = await this.base(request, latest);
     if (this.concurrentPuts === "refuse" && latest !== undefined)
       this.refuseConcurrent(request, base, latest);

@@ -7,11 +7,15 @@ import { fileURLToPath } from "node:url";
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { expect, it, onTestFinished } from "vitest";
+import { importCheckpoints } from "../../src/langgraph/import/import.js";
+import { openSqliteSource } from "../../src/langgraph/import/sqlite.js";
 import { AgstateSaver } from "../../src/langgraph/index.js";
+import { counting } from "../../src/storage/decorators/counting.js";
+import { forward } from "../../src/storage/decorators/forward.js";
 import { openStore } from "../../src/store.js";
 import { CliSandbox } from "../support/cli.js";
 import { expectSame, fillWithThreads } from "../support/langgraph-source.js";
-import { all } from "../support/stores.js";
+import { all, makeStore } from "../support/stores.js";
 
 const MAIN = fileURLToPath(new URL("../../dist/bin/agstate.js", import.meta.url));
 
@@ -80,6 +84,33 @@ it("goes on after a kill", async () => {
   expect(there).toBeLessThan(600);
   expect(sandbox.json(args)).toMatchObject([{ checkpoints: 600, verified: 600, skipped: there }]);
   expect(await expectSame(saver, store)).toBe(600);
+});
+
+it("copies a long thread in few calls, and tells of a checkpoint that its thread does not list", async () => {
+  const { file } = place();
+  const saver = SqliteSaver.fromConnString(file);
+  onTestFinished(() => void saver.db.close());
+  await fillLong(saver, 100);
+  const source = await openSqliteSource(file);
+  onTestFinished(() => source.close());
+  let counter: ReturnType<typeof counting> | undefined;
+  const { store } = await makeStore("memory", {
+    wrap: (storage) => {
+      counter = counting(storage);
+      return counter.storage;
+    },
+  });
+  expect(await importCheckpoints(source, store)).toMatchObject({ checkpoints: 100, verified: 100 });
+  // The workflow, and for each of 4 pages its writes and its checkpoints.
+  expect(counter?.counts().calls.write).toBe(9);
+  expect(await expectSame(saver, store)).toBe(100);
+
+  const { store: forgetful } = await makeStore("memory", {
+    wrap: (storage) => ({ ...forward(storage), readRefs: async () => [] }),
+  });
+  await expect(importCheckpoints(source, forgetful)).rejects.toMatchObject({
+    code: "STORE_DAMAGED",
+  });
 });
 
 it("names a wrong source, and makes nothing", () => {
