@@ -3,6 +3,7 @@ import { Annotation, Command, END, interrupt, START, StateGraph } from "@langcha
 import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph-checkpoint";
 import { expect } from "vitest";
 import { AgstateSaver } from "../../src/langgraph/index.js";
+import { Thread } from "../../src/langgraph/thread.js";
 import type { Store } from "../../src/store.js";
 import { all } from "./stores.js";
 
@@ -46,11 +47,35 @@ function inOrder(tuples: readonly CheckpointTuple[]) {
     .map(({ parentConfig, ...tuple }) => ({ ...tuple, parentConfig }));
 }
 
+/** Which checkpoint each one's commit stands on, in all threads of a store. */
+async function parentsIn(store: Store): Promise<Map<string, string | undefined>> {
+  const parents = new Map<string, string | undefined>();
+  for await (const { id: workflow } of store.workflows()) {
+    const { internals } = await store.workflow(workflow);
+    const thread = new Thread(internals);
+    for await (const { id, namespace, at } of thread.checkpoints(undefined)) {
+      const [below] = (await internals.commits.read(at)).parents;
+      const parent = below && (await internals.commits.read(below)).externalId;
+      const key = JSON.stringify([(await thread.frame(at)).thread, namespace, id]);
+      parents.set(key, parent);
+    }
+  }
+  return parents;
+}
+
 /** Expects that a store has what the source has, by `list`, by `getTuple`, and as the latest; gives how much. */
 export async function expectSame(source: BaseCheckpointSaver, store: Store): Promise<number> {
   const saver = new AgstateSaver(store);
   const [from, to] = [await all(source.list({})), await all(saver.list({}))];
   expect(inOrder(to)).toEqual(inOrder(from));
+  expect(await parentsIn(store)).toEqual(
+    new Map(
+      from.map(({ config: { configurable: at }, parentConfig }) => [
+        JSON.stringify([at?.thread_id, at?.checkpoint_ns, at?.checkpoint_id]),
+        parentConfig?.configurable?.checkpoint_id,
+      ]),
+    ),
+  );
   for (const { config } of from) {
     const { thread_id, checkpoint_ns } = config.configurable ?? {};
     for (const each of [config, { configurable: { thread_id, checkpoint_ns } }]) {
