@@ -79,15 +79,6 @@ CREATE TABLE refs (
   PRIMARY KEY (workflow_id, name)
 ) WITH (fillfactor = 50);
 
--- What was written beside the history and no commit holds yet.
-CREATE TABLE pending (
-  workflow_id uuid NOT NULL,
-  idx         int NOT NULL,
-  key         text COLLATE "C" NOT NULL,
-  body        bytea NOT NULL,
-  PRIMARY KEY (workflow_id, key, idx)
-);
-
 -- The entries that are no columns of a commit. NULL old or new: no object.
 CREATE TABLE reflog (
   workflow_id uuid NOT NULL,

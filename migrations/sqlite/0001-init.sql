@@ -76,15 +76,6 @@ CREATE TABLE refs (
 );
 CREATE UNIQUE INDEX refs_name ON refs (wf, name);
 
--- What was written beside the history and no commit holds yet.
-CREATE TABLE pending (
-  wf   INTEGER NOT NULL,
-  idx  INTEGER NOT NULL,
-  key  TEXT NOT NULL,
-  body BLOB NOT NULL
-);
-CREATE UNIQUE INDEX pending_key ON pending (wf, key, idx);
-
 -- The entries that are no columns of a commit. NULL old or new: no object.
 CREATE TABLE reflog (
   ref         INTEGER NOT NULL,

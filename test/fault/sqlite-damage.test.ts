@@ -78,9 +78,26 @@ describe("a store whose file is not what it should be", () => {
     db.close();
     await expect(open(path)).rejects.toMatchObject({
       code: "STORE_TOO_NEW",
-      message: expect.stringMatching(/schema 7.*up to 1.*install/),
-      details: { found: 7, known: 1 },
+      message: expect.stringMatching(/schema 7.*up to 2.*install/),
+      details: { found: 7, known: 2 },
     });
+  });
+
+  it("has an older schema: brought up to date as it is opened, with all that it holds", async () => {
+    const path = await filledStore();
+    const db = rawDatabase(path);
+    db.exec("DROP TABLE pending; DELETE FROM migrations WHERE name LIKE '0002%'");
+    db.pragma("user_version = 1");
+    db.close();
+    const storage = await open(path);
+    expect((await storage.describe()).schemaVersion).toBe(2);
+    expect((await storage.scanCommits("w", null, 1000)).rows.length).toBe(200);
+    const pending = [{ key: "k", index: 0, body: Buffer.from("x") }];
+    await storage.write({ workflow: "w", objects: [], moves: [], atomic: true, pending });
+    expect(await storage.readPending("w", ["k"])).toMatchObject([{ key: "k", index: 0 }]);
+    expect(await storage.checkStructure()).toEqual([]);
+    await storage.close();
+    await (await open(path)).close();
   });
 
   it("belongs to another program: refused and left as it is", async () => {

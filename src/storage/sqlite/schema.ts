@@ -2,7 +2,7 @@ import type { Database } from "better-sqlite3";
 import { AgstateError } from "../../core/errors.js";
 
 /** The schema that this code reads and writes: the number of the last migration. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /** What the first migration puts into the file's header: `agst` in ASCII. */
 const APPLICATION_ID = 0x61677374;

@@ -1,3 +1,12 @@
+-- What was written beside the history and no commit holds yet.
+CREATE TABLE pending (
+  workflow_id uuid NOT NULL,
+  idx         int NOT NULL,
+  key         text COLLATE "C" NOT NULL,
+  body        bytea NOT NULL,
+  PRIMARY KEY (workflow_id, key, idx)
+);
+
 -- Puts pending rows of one workflow, which come in the order of keys and indexes. One of an index below 0
 -- replaces the one that is there; of any other the first stays. Answers NULL when there is no such workflow.
 CREATE FUNCTION write_pending(
