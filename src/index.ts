@@ -25,6 +25,16 @@ export type {
 } from "./merge/resolvers.js";
 export type { StepAction, StepStatus } from "./objects/commit.js";
 export type { StateOperation } from "./objects/draft/operations.js";
+export type { RegionConfig, RegionDefaults, RegionsConfig } from "./residency/config.js";
+export type { Placement } from "./residency/placement.js";
+export {
+  type OpenRegionsOptions,
+  openRegions,
+  type RegionStatus,
+  type Regions,
+  type StoreStatus,
+} from "./residency/router/regions.js";
+export type { Environment } from "./residency/variables.js";
 export type { BoundPath, FoundOut, ReviewStatus, ReviewSubject } from "./reviews/record.js";
 export { HttpError, type IdempotentRequest, idempotentFetch } from "./steps/fetch.js";
 export type { StepFailure } from "./steps/record.js";

@@ -4,26 +4,17 @@ import { type Limits, resolveLimits } from "./core/limits.js";
 import { checkIdentity } from "./core/names.js";
 import type { StepHooks } from "./core/step-hooks.js";
 import { Governance, type GovernancePolicy } from "./governance/policy.js";
-import { checkPolicies, type Policies } from "./merge/policy.js";
 import type { CustomResolvers } from "./merge/resolvers.js";
-import { canonicalText } from "./objects/canonical.js";
-import { encodeValue, toLink } from "./objects/encode.js";
 import { digestText, hashObject, hasId } from "./objects/hash.js";
-import { compileIsolation, isolationOfKey } from "./objects/isolation.js";
-import { normalize } from "./objects/normalize.js";
-import { ObjectSink } from "./objects/sink.js";
-import { CANONICAL_REF, GENESIS_REF } from "./refs/names.js";
-import { movedRow, type RefUpdate, workflowNotFound } from "./refs/ref-store.js";
+import { workflowNotFound } from "./refs/ref-store.js";
 import type { BackendOptions, Storage, StoreDescription, WorkflowRecord } from "./storage/port.js";
 import type { RoleNames } from "./storage/postgres/roles.js";
-import { checkDeclaration } from "./store/declaration.js";
-import { encodePolicies } from "./store/merge/policies.js";
-import { createStoreContext, Repository, type StoreContext } from "./store/repository.js";
+import { landWorkflow, prepareWorkflow } from "./store/create.js";
+import { createStoreContext, type StoreContext } from "./store/repository.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "./store/types.js";
 import { unknownStore } from "./store/unknown-store.js";
 import { toWorkflowInfo } from "./store/views.js";
 import { Workflow } from "./store/workflow.js";
-import { prepareCommit } from "./store/write-commit.js";
 
 export interface OpenStoreOptions {
   /** Makes the store when it does not exist; default true. */
@@ -226,66 +217,27 @@ export class Store {
    * @throws AgstateError `WORKFLOW_EXISTS`, `INVALID_NAME`, `INVALID_VALUE`, `INVALID_ARGUMENT`, `INVALID_PATH`
    */
   async createWorkflow(id: string, options: CreateWorkflowOptions = {}): Promise<Workflow> {
-    checkIdentity("workflow id", id);
-    const author = checkIdentity("author", options.author ?? "agstate");
-    const region = (await this.context.storage.describe()).region;
-    const declared = checkDeclaration(options, region);
-    const isolation = compileIsolation(declared.isolation);
-    const record: WorkflowRecord = {
-      id,
-      classification: declared.classification,
-      storageRegion: declared.storageRegion,
-      retentionPolicy: declared.retentionPolicy,
-      isolation: canonicalText(declared.isolation),
-      createdAt: this.context.now(),
-      completedAt: null,
+    const land = await this.prepareWorkflow(id, options);
+    return land();
+  }
+
+  /**
+   * Checks all that creating a workflow checks, and gives what creates it; writes nothing before that is called.
+   *
+   * @internal For the router of regions, which has to know that nothing is wrong before it writes elsewhere.
+   * @param defaulted which declarations a file of defaults made, not the caller
+   */
+  async prepareWorkflow(
+    id: string,
+    options: CreateWorkflowOptions,
+    defaulted: readonly string[] = [],
+  ): Promise<() => Promise<Workflow>> {
+    const { region } = await this.context.storage.describe();
+    const prepared = prepareWorkflow(this.context, id, options, { region, defaulted });
+    return async () => {
+      await landWorkflow(prepared);
+      return new Workflow(this.context, prepared.record);
     };
-    const repository = new Repository(this.context, id, isolation);
-    const message = `Create workflow ${id}`;
-    const policies = checkPolicies(options.policies ?? {});
-    const first = (
-      value: unknown,
-      policy: ReturnType<typeof isolationOfKey>,
-      merging: Policies = {},
-    ) => {
-      const { stateMaxBytes } = this.context.limits;
-      const sink = new ObjectSink();
-      const state = normalize(value, { maxBytes: stateMaxBytes });
-      return prepareCommit(repository, {
-        sink,
-        parents: [],
-        root: {
-          state: toLink(sink, encodeValue(sink, state, policy)),
-          policy: encodePolicies(sink, merging),
-        },
-        author,
-        minStep: 1,
-        options: { message },
-      });
-    };
-    const genesis = first({ workflow: id, ...declared, createdAt: record.createdAt }, null);
-    const canonical = first(
-      Object.hasOwn(options, "state") ? options.state : {},
-      isolationOfKey(isolation, "state"),
-      policies,
-    );
-    const update = (ref: string, commit: typeof genesis): RefUpdate => ({
-      ref,
-      expect: { kind: "absent" },
-      target: commit.record.id,
-      commits: [commit.record],
-      note: { actor: author, reason: "workflow: created" },
-    });
-    const updates = [update(GENESIS_REF, genesis), update(CANONICAL_REF, canonical)];
-    const answers = await repository.refs.apply({
-      create: record,
-      updates,
-      objects: [...genesis.objects, ...canonical.objects].map((object) => object.record),
-    });
-    for (let i = 0; i < updates.length; i++) movedRow(updates[i] as RefUpdate, answers[i]);
-    // Branches are mostly made from it at once.
-    repository.commits.keep(canonical.loaded);
-    return new Workflow(this.context, record);
   }
 
   /**

@@ -54,6 +54,8 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   REVIEW_EXPIRED: EXIT.conflict,
   REVIEW_LAPSED: EXIT.conflict,
   WORKFLOW_NOT_FOUND: EXIT.notFound,
+  REGION_UNKNOWN: EXIT.usage,
+  REGION_REFUSED: EXIT.conflict,
   STORE_NOT_FOUND: EXIT.notFound,
   REF_EXISTS: EXIT.conflict,
   REF_CONFLICT: EXIT.conflict,

@@ -3,6 +3,7 @@ import { VERSION } from "../core/version.js";
 import { command, count, type MakeAction, type Run } from "./command.js";
 import { addHoldCommands } from "./hold-commands.js";
 import { addMergeCommands } from "./merge-commands.js";
+import { addRegionCommands } from "./region-commands.js";
 import { addReviewCommands } from "./review-commands.js";
 import { addRulesCommands } from "./rules-commands.js";
 import { type GlobalOptions, Session } from "./session.js";
@@ -19,6 +20,12 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
       new Option("--store <url>", "the store: a directory, sqlite:DIRECTORY or postgres://...").env(
         "AGSTATE_STORE",
       ),
+    )
+    .addOption(
+      new Option(
+        "--regions <file>",
+        "regions instead of a store: each workflow's is found by it",
+      ).env("AGSTATE_REGIONS"),
     )
     .addOption(
       new Option("-w, --workflow <id>", "the workflow (default: the only one)").env(
@@ -72,6 +79,8 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   command(workflow, "show [id]", "show a workflow's declarations, refs and size").action(
     action(() => import("./commands/workflow-show.js")),
   );
+
+  addRegionCommands(program, action);
 
   program.commandsGroup(BRANCHES);
   command(program, "status", "show the branches and how far each is from canonical").action(

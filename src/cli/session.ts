@@ -2,6 +2,8 @@ import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { AgstateError, isAgstateError } from "../core/errors.js";
+import { openRegions, type Regions } from "../residency/router/regions.js";
+import type { Storage } from "../storage/port.js";
 import type { Workflow } from "../store/workflow.js";
 import { openStore, type Store } from "../store.js";
 import { Output } from "./output.js";
@@ -9,6 +11,7 @@ import { Output } from "./output.js";
 /** The options that every command takes. */
 export interface GlobalOptions {
   readonly store?: string;
+  readonly regions?: string;
   readonly workflow?: string;
   readonly json?: boolean;
   readonly color?: boolean;
@@ -20,6 +23,7 @@ const DIRECTORY = ".agstate";
 export class Session {
   readonly out: Output;
   private opened: Store | null = null;
+  private routed: Regions | undefined;
 
   constructor(readonly options: GlobalOptions) {
     this.out = new Output(options.json === true, wantsColour(options));
@@ -27,8 +31,8 @@ export class Session {
 
   /** The URL of the store: `--store`, `AGSTATE_STORE`, or the nearest `.agstate` upwards. */
   storeUrl(): string {
-    const given = this.options.store ?? process.env.AGSTATE_STORE;
-    if (given !== undefined && given !== "") return toUrl(given);
+    const given = this.namedStore();
+    if (given !== undefined) return toUrl(given);
     const found = findUpwards(process.cwd());
     if (found === null) {
       throw new AgstateError(
@@ -40,16 +44,65 @@ export class Session {
   }
 
   async store(): Promise<Store> {
+    if (this.regionsFile() !== undefined) throw needsStore();
     this.opened ??= await openStore(this.storeUrl(), { create: false });
     return this.opened;
   }
 
   /** Where `init` makes a store when none is named: `.agstate` here. */
   newStoreUrl(): string {
-    const given = this.options.store ?? process.env.AGSTATE_STORE;
-    return given !== undefined && given !== ""
-      ? toUrl(given)
-      : `sqlite:${join(process.cwd(), DIRECTORY)}`;
+    const given = this.namedStore();
+    return given === undefined ? `sqlite:${join(process.cwd(), DIRECTORY)}` : toUrl(given);
+  }
+
+  /** The store that a command on one store names, which a file of regions must not stand in for. */
+  private namedStore(): string | undefined {
+    const given = this.options.store || process.env.AGSTATE_STORE;
+    const { regions } = this.options;
+    if (given === undefined || given === "") {
+      if (regions === undefined) return undefined;
+      throw needsStore();
+    }
+    // One in the environment is for all commands, also for those that it does not concern.
+    if (regions !== process.env.AGSTATE_REGIONS) this.regionsFile();
+    return given;
+  }
+
+  /** The file of regions that `--regions` or `AGSTATE_REGIONS` names, by which workflows' stores are found. */
+  private regionsFile(): string | undefined {
+    const { regions, store } = this.options;
+    if (regions === undefined) return undefined;
+    if (regions === "") {
+      throw new AgstateError(
+        "INVALID_ARGUMENT",
+        "--regions, or AGSTATE_REGIONS, is empty; name a file of regions, or leave it out",
+      );
+    }
+    if (store !== undefined && store !== "") {
+      throw new AgstateError(
+        "INVALID_ARGUMENT",
+        "a store (--store or AGSTATE_STORE) and regions (--regions or AGSTATE_REGIONS) are both given; give one of them",
+      );
+    }
+    return regions;
+  }
+
+  /** The regions, when a file of them is named; no store is opened yet. */
+  async regions(): Promise<Regions | undefined> {
+    const file = this.regionsFile();
+    if (file === undefined) return undefined;
+    this.routed ??= await openRegions(file, { environment: process.env });
+    return this.routed;
+  }
+
+  /** The regions, for a command that is about them. */
+  async namedRegions(): Promise<Regions> {
+    const regions = await this.regions();
+    if (regions !== undefined) return regions;
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      "no file of regions is named; name one with --regions FILE, or in AGSTATE_REGIONS",
+    );
   }
 
   /** The store to import into: the one that `store` finds, or, where there is none, a new one here. */
@@ -69,27 +122,71 @@ export class Session {
     return given === "" ? undefined : given;
   }
 
-  /** The workflow: the named one, or the only one of the store. */
-  async workflow(): Promise<Workflow> {
-    const store = await this.store();
-    const given = this.namedWorkflow();
-    if (given !== undefined) return store.workflow(given);
+  /** The workflow: the named one, or the only one of the store, or of all regions. */
+  async workflow(named = this.namedWorkflow()): Promise<Workflow> {
+    const holder = (await this.regions()) ?? (await this.store());
+    if (named !== undefined) return holder.workflow(named);
     const ids: string[] = [];
-    for await (const { id } of store.workflows()) {
+    for await (const id of this.workflowIds()) {
       ids.push(id);
       if (ids.length > 1) break;
     }
-    if (ids.length === 1) return store.workflow(ids[0] as string);
+    if (ids.length === 1) return holder.workflow(ids[0] as string);
+    const where = holder === this.routed ? "the catalogue of regions" : "the store";
     throw new AgstateError(
       ids.length === 0 ? "WORKFLOW_NOT_FOUND" : "INVALID_ARGUMENT",
       ids.length === 0
-        ? "the store has no workflow yet; make one with agstate workflow create NAME"
-        : "the store has several workflows; choose one with -w NAME (agstate workflow list shows them)",
+        ? `${where} has no workflow yet; make one with agstate workflow create NAME`
+        : `${where} has several workflows; choose one with -w NAME (agstate workflow list shows them)`,
     );
+  }
+
+  /** The named workflow, or all that there are: of the store, or of every region. */
+  async *workflows(): AsyncGenerator<Workflow, void, undefined> {
+    if (this.namedWorkflow() !== undefined) return yield await this.workflow();
+    for await (const id of this.workflowIds()) {
+      const workflow = await orUnfinished(this.workflow(id));
+      if (workflow !== undefined) yield workflow;
+    }
+  }
+
+  /** The storage of the named workflow, or all that there is: the store's, or that of every region. */
+  async *storages(): AsyncGenerator<Pick<Storage, "checkStructure">, void, undefined> {
+    const regions = await this.regions();
+    if (regions === undefined) return yield await this.store();
+    if (this.namedWorkflow() !== undefined) return yield (await this.workflow()).internals.storage;
+    for (const { name } of await regions.regions()) yield await regions.store(name);
+  }
+
+  private async *workflowIds(): AsyncGenerator<string, void, undefined> {
+    const regions = await this.regions();
+    if (regions === undefined) {
+      for await (const { id } of (await this.store()).workflows()) yield id;
+    } else {
+      for await (const { workflow } of regions.workflows()) yield workflow;
+    }
   }
 
   async close(): Promise<void> {
     await this.opened?.close();
+    await this.routed?.close();
+  }
+}
+
+function needsStore(): AgstateError {
+  return new AgstateError(
+    "INVALID_ARGUMENT",
+    "this command works on one store, not on regions; name it with --store, and leave out --regions (AGSTATE_REGIONS)",
+  );
+}
+
+/** A workflow that has a place in the catalogue, and whose creation has not come to its end, has nothing to be looked at. */
+async function orUnfinished(workflow: Promise<Workflow>): Promise<Workflow | undefined> {
+  try {
+    return await workflow;
+  } catch (error) {
+    if (isAgstateError(error) && error.details.unfinished === true) return undefined;
+    throw error;
   }
 }
 

@@ -1,12 +1,13 @@
+import {
+  CLASSIFICATIONS,
+  type Classification,
+  DEFAULT_CLASSIFICATION,
+  isClassification,
+} from "../core/classification.js";
 import { AgstateError } from "../core/errors.js";
 import { checkIdentity, quoteForMessage } from "../core/names.js";
-import type { Classification, WorkflowDeclaration } from "./types.js";
-
-const CLASSIFICATIONS: readonly Classification[] = ["public", "internal", "sensitive", "regulated"];
-
-/** An ISO 8601 duration with at least one part. */
-const PERIOD =
-  /^P(?=\d|T\d)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+S)?)?$/;
+import { isPeriod } from "../core/period.js";
+import type { WorkflowDeclaration } from "./types.js";
 
 /** A declaration with its defaults filled in. */
 export interface CheckedDeclaration {
@@ -28,8 +29,8 @@ export function checkDeclaration(
   given: WorkflowDeclaration,
   storeRegion: string | null,
 ): CheckedDeclaration {
-  const classification = given.classification ?? "internal";
-  if (!CLASSIFICATIONS.includes(classification)) {
+  const classification = given.classification ?? DEFAULT_CLASSIFICATION;
+  if (!isClassification(classification)) {
     throw new AgstateError(
       "INVALID_ARGUMENT",
       `classification ${quoteForMessage(String(classification))} is unknown; there are ${CLASSIFICATIONS.join(", ")}`,
@@ -57,7 +58,7 @@ export function checkDeclaration(
     );
   }
   const retentionPolicy = given.retentionPolicy ?? null;
-  if (retentionPolicy !== null && !PERIOD.test(retentionPolicy)) {
+  if (retentionPolicy !== null && !isPeriod(retentionPolicy)) {
     throw new AgstateError(
       "INVALID_ARGUMENT",
       `retention policy ${quoteForMessage(String(retentionPolicy))} is not an ISO 8601 period; write for example P90D`,

@@ -1,8 +1,9 @@
+import type { Classification } from "../core/classification.js";
 import type { JsonValue } from "../core/json.js";
 import type { Policies } from "../merge/policy.js";
 import type { CommitStep, StepAction } from "../objects/commit.js";
 
-export type Classification = "public" | "internal" | "sensitive" | "regulated";
+export type { Classification };
 
 /** What a workflow declares before its first step; none of it silently changes later. */
 export interface WorkflowDeclaration {

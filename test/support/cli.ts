@@ -7,6 +7,15 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MAIN = fileURLToPath(new URL("../../dist/bin/agstate.js", import.meta.url));
 
+/** What a person's own environment must not bring in. */
+const UNSET = [
+  "AGSTATE_STORE",
+  "AGSTATE_REGIONS",
+  "AGSTATE_WORKFLOW",
+  "NO_COLOR",
+  "FORCE_COLOR",
+] as const;
+
 export interface CliResult {
   readonly status: number | null;
   readonly stdout: string;
@@ -22,7 +31,7 @@ export class CliSandbox {
     options: { input?: string; env?: NodeJS.ProcessEnv; cwd?: string } = {},
   ): CliResult {
     const env: NodeJS.ProcessEnv = { ...process.env, ...options.env };
-    for (const name of ["AGSTATE_STORE", "AGSTATE_WORKFLOW", "NO_COLOR", "FORCE_COLOR"]) {
+    for (const name of UNSET) {
       if (options.env?.[name] === undefined) delete env[name];
     }
     const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {

@@ -7,19 +7,17 @@ import type { Session } from "../session.js";
 /** `agstate fsck`: the backend's own check, then the workflow's, or every workflow's when none is named. */
 export async function run(session: Session): Promise<undefined | number> {
   const { out } = session;
-  const store = await session.store();
   let problems = 0;
-  for (const { what, detail } of await store.checkStructure()) {
-    problems++;
-    if (out.json) await out.value({ kind: "structure", subject: what, detail });
-    else await out.line(`${out.paint.bad("structure")} ${escapeLine(what)}: ${escapeLine(detail)}`);
+  for await (const storage of session.storages()) {
+    for (const { what, detail } of await storage.checkStructure()) {
+      problems++;
+      if (out.json) await out.value({ kind: "structure", subject: what, detail });
+      else
+        await out.line(`${out.paint.bad("structure")} ${escapeLine(what)}: ${escapeLine(detail)}`);
+    }
   }
-  const ids: string[] = [];
-  const named = session.namedWorkflow();
-  if (named !== undefined) ids.push(named);
-  else for await (const { id } of store.workflows()) ids.push(id);
-  for (const id of ids) {
-    const report = await (await store.workflow(id)).fsck();
+  for await (const workflow of session.workflows()) {
+    const report = await workflow.fsck();
     problems += report.problems.length;
     if (out.json) await out.value(report);
     else await print(session, report);

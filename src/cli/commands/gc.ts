@@ -20,23 +20,19 @@ export async function run(
   const { out } = session;
   const dryRun = options.dryRun ?? false;
   const grace = options.grace === undefined ? {} : { graceMs: duration(options.grace) };
-  const store = await session.store();
-  const ids: string[] = [];
-  const named = session.namedWorkflow();
-  if (named !== undefined) ids.push(named);
-  else for await (const { id } of store.workflows()) ids.push(id);
+  let count = 0;
   let bytes = 0;
-  for (const id of ids) {
-    const workflow = await store.workflow(id);
+  for await (const workflow of session.workflows()) {
     const report = await workflow.gc({ dryRun, ...grace });
+    count++;
     bytes += report.bytes;
     if (out.json) await out.value(report);
-    else await out.line(`${escapeLine(id)}: ${describe(report)}`);
+    else await out.line(`${escapeLine(workflow.id)}: ${describe(report)}`);
   }
   if (out.json) return;
-  if (ids.length !== 1) {
+  if (count !== 1) {
     const verb = dryRun ? "would be removed" : "removed";
-    await out.line(`${plural(ids.length, "workflow")}, ${formatBytes(bytes)} ${verb}`);
+    await out.line(`${plural(count, "workflow")}, ${formatBytes(bytes)} ${verb}`);
   }
   if (dryRun && bytes > 0) {
     await out.line(out.paint.dim("Nothing was removed: leave out --dry-run to do so."));

@@ -8,9 +8,8 @@ import { overviewLines, overviewOf } from "./stored-merge.js";
 /** `agstate status`: where the store is, and how far each branch is from canonical. */
 export async function run(session: Session): Promise<undefined> {
   const { out } = session;
-  const store = await session.store();
-  const description = await store.describe();
   const workflow = await session.workflow();
+  const description = await workflow.internals.storage.describe();
   const branches = [];
   for (const ref of await workflow.refs("refs/heads/")) {
     const head = await workflow.commitAt(ref.name);

@@ -9,10 +9,7 @@ export async function run(
   options: { readonly author?: string; readonly reason?: string },
 ): Promise<undefined> {
   const { out } = session;
-  const workflow =
-    args[0] === undefined
-      ? await session.workflow()
-      : await (await session.store()).workflow(args[0]);
+  const workflow = await session.workflow(args[0]);
   const before = workflow.info.completedAt;
   const info = await workflow.complete(options);
   if (out.json) return void (await out.value(info));

@@ -21,7 +21,8 @@ export async function run(
 ): Promise<undefined> {
   const id = args[0] as string;
   const state = options.state === undefined ? {} : { state: await readJson(options.state) };
-  const workflow = await (await session.store()).createWorkflow(id, {
+  const holder = (await session.regions()) ?? (await session.store());
+  const workflow = await holder.createWorkflow(id, {
     ...state,
     ...(options.classification === undefined
       ? {}

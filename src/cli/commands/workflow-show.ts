@@ -7,10 +7,7 @@ import type { Session } from "../session.js";
 /** `agstate workflow show`. */
 export async function run(session: Session, args: readonly string[]): Promise<undefined> {
   const { out } = session;
-  const workflow =
-    args[0] === undefined
-      ? await session.workflow()
-      : await (await session.store()).workflow(args[0]);
+  const workflow = await session.workflow(args[0]);
   const { info } = workflow;
   const usage = await workflow.usage();
   const refs = await workflow.refs();
