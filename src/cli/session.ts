@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { AgstateError, isAgstateError } from "../core/errors.js";
+import type { Limits } from "../core/limits.js";
 import { openRegions, type Regions } from "../residency/router/regions.js";
 import type { Storage } from "../storage/port.js";
 import type { Workflow } from "../store/workflow.js";
@@ -88,16 +89,19 @@ export class Session {
   }
 
   /** The regions, when a file of them is named; no store is opened yet. */
-  async regions(): Promise<Regions | undefined> {
+  async regions(limits?: Partial<Limits>): Promise<Regions | undefined> {
     const file = this.regionsFile();
     if (file === undefined) return undefined;
-    this.routed ??= await openRegions(file, { environment: process.env });
+    this.routed ??= await openRegions(file, {
+      environment: process.env,
+      ...(limits && { limits }),
+    });
     return this.routed;
   }
 
   /** The regions, for a command that is about them. */
-  async namedRegions(): Promise<Regions> {
-    const regions = await this.regions();
+  async namedRegions(limits?: Partial<Limits>): Promise<Regions> {
+    const regions = await this.regions(limits);
     if (regions !== undefined) return regions;
     throw new AgstateError(
       "INVALID_ARGUMENT",

@@ -86,6 +86,8 @@ describe("the command line with regions", () => {
     expect(box.run([...R, "log"], { env: { AGSTATE_STORE: "eu" } })).toMatchObject(both);
     const env = { AGSTATE_REGIONS: "regions.json" };
     expect(box.run(["--store", "eu", "log"], { env })).toMatchObject(both);
+    // It writes workflows, so a fence in the environment is one for it.
+    expect(box.run(["--store", "eu", "import", "chat.json"], { env })).toMatchObject(both);
     expect(box.run([...R, "--store", "eu", "doctor"])).toMatchObject(both);
     // It is for all commands, and this one is about a store.
     expect(box.run(["--store", "eu", "doctor"], { env })).toMatchObject({ status: 0 });

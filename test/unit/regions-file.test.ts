@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, truncateSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -42,6 +42,15 @@ describe("a file of regions", () => {
       fileOf({ ...config, catalogue: { store: "sqlite:c" } }),
     );
     await (await regions.store("eu")).describe();
+  });
+
+  it("is as the documentation shows it", async () => {
+    const page = readFileSync(new URL("../../docs/residency.md", import.meta.url), "utf8");
+    const shown = /^ {4}\{\n[\s\S]*?^ {4}\}\n/m.exec(page)?.[0] ?? "";
+    const names = ["CATALOGUE_PASSWORD", "EU_PASSWORD", "US_PASSWORD"];
+    for (const name of names) expect(shown).toContain(variable(name));
+    const environment = Object.fromEntries(names.map((name) => [name, "p"]));
+    await (await openRegions(fileOf(shown), { environment })).close();
   });
 
   const REFUSED: [unknown, at: string][] = [

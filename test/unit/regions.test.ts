@@ -247,7 +247,7 @@ describe("regions", () => {
     );
   });
 
-  it("refuse a catalogue that is pinned as another, and one whose place was removed", async () => {
+  it("refuse a catalogue that is pinned as another, and one whose places were changed", async () => {
     const { config, open } = await makeGround();
     const store = config.catalogue as string;
     const pinned = { ...config, catalogue: { store, storeId: "0".repeat(32) } };
@@ -261,24 +261,24 @@ describe("regions", () => {
     });
     const { regions: good } = await open();
     await good.createWorkflow("w", SENSITIVE);
+    await good.createWorkflow("v", { storageRegion: "us" });
     const catalogue = await openStore(store);
     const { refs } = (await catalogue.workflow("agstate-catalogue")).internals;
-    const [row] = await refs.list("refs/placements/");
-    await refs.apply({
-      updates: [
-        {
-          ref: row?.name as string,
-          expect: { kind: "any" },
-          target: null,
-          note: { actor: "x", reason: "x" },
-        },
-      ],
-    });
+    const [one, two] = await refs.list("refs/placements/");
+    const note = { actor: "x", reason: "x" };
+    for (const target of [two?.id as never, null]) {
+      const update = { ref: one?.name as string, expect: { kind: "any" }, target, note } as const;
+      await refs.apply({ updates: [update] });
+      const { regions: after } = await open();
+      const creating = ["w", "v"].map((id) => after.createWorkflow(id, { storageRegion: "us" }));
+      const reasons = (await Promise.allSettled(creating)).map(
+        (outcome) => outcome.status === "rejected" && outcome.reason,
+      );
+      // Which of the two it was is in the digest of its id.
+      expect(reasons).toContainEqual(agstateError("STORE_DAMAGED"));
+      expect(reasons).toContainEqual(agstateError("WORKFLOW_EXISTS"));
+    }
     await catalogue.close();
-    const { regions: after } = await open();
-    await expect(after.createWorkflow("w", { storageRegion: "us" })).rejects.toEqual(
-      agstateError("STORE_DAMAGED"),
-    );
   });
 
   it("keep the catalogue's id for it, and check names as stores do", async () => {

@@ -8,12 +8,15 @@ import type { Session } from "../session.js";
 /** The columns before a value: two spaces, what it is, and two spaces. */
 const INDENT = 12;
 
+/** How long a server that does not answer is asked: whoever looks at a list waits for it. */
+const ASKING_MS = 5000;
+
 /**
  * `agstate region list`: opens the catalogue and every region's store, and tells how each is. Ends with 0 when all can
  * be used, else with the exit code of the first that cannot.
  */
 export async function run(session: Session): Promise<undefined | number> {
-  const regions = await session.namedRegions();
+  const regions = await session.namedRegions({ busyTimeoutMs: ASKING_MS });
   const catalogue = await regions.catalogue();
   const all = await regions.regions();
   await print(session, "catalogue", catalogue);
