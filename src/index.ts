@@ -49,6 +49,21 @@ export type {
 } from "./steps/spec.js";
 export { StepError } from "./steps/step-error.js";
 export type { Storage, StoreDescription, Usage } from "./storage/port.js";
+export {
+  type AuditCheckpoint,
+  type CheckpointRef,
+  type CheckpointStatement,
+  checkpointText,
+  verifyAuditCheckpoint,
+} from "./store/audit/checkpoint.js";
+export type { AuditTrail } from "./store/audit/trail.js";
+export type { AuditEvent, AuditKind, AuditOptions, AuditStep } from "./store/audit/types.js";
+export type {
+  AuditNotice,
+  AuditProblem,
+  AuditReport,
+  VerifyAuditOptions,
+} from "./store/audit/verify.js";
 export type { BlameLine, BlameOptions } from "./store/blame.js";
 export type { Branch } from "./store/branch.js";
 export type { CompleteOptions } from "./store/complete.js";

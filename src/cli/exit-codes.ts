@@ -69,6 +69,7 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   STORE_CLOSED: EXIT.unavailable,
   STORE_TOO_NEW: EXIT.unavailable,
   STORE_MISMATCH: EXIT.damaged,
+  CHECKPOINT_REFUSED: EXIT.damaged,
   STORE_DAMAGED: EXIT.damaged,
   MISSING_OBJECT: EXIT.damaged,
   CORRUPT_OBJECT: EXIT.damaged,

@@ -1,5 +1,6 @@
 import { Command, Option } from "commander";
 import { VERSION } from "../core/version.js";
+import { addAuditCommands } from "./audit-commands.js";
 import { command, count, type MakeAction, type Run } from "./command.js";
 import { addHoldCommands } from "./hold-commands.js";
 import { addMergeCommands } from "./merge-commands.js";
@@ -190,6 +191,8 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   command(program, "fsck", "check hashes, links, refs and logs of the store").action(
     action(() => import("./commands/fsck.js")),
   );
+
+  addAuditCommands(program, action);
 
   command(program, "gc", "remove what no ref and no recent log entry reaches")
     .option("--dry-run", "show what would be removed; remove nothing")

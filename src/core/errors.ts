@@ -57,6 +57,7 @@ export const ERROR_CODES = [
   "ERASED",
   "INVALID_TRANSCRIPT",
   "EXPORT_TARGET",
+  "CHECKPOINT_REFUSED",
   "INTERNAL",
 ] as const;
 

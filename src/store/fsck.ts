@@ -1,8 +1,7 @@
 import { isAgstateError } from "../core/errors.js";
-import { type ObjectId, ZERO_ID } from "../core/ids.js";
-import { reflogEntryText } from "../core/reflog-entry.js";
+import type { ObjectId } from "../core/ids.js";
 import { decodeCommit } from "../objects/commit.js";
-import { digestText, hashObject } from "../objects/hash.js";
+import { hashObject } from "../objects/hash.js";
 import { openPending } from "../objects/pending.js";
 import { decodeRecord } from "../objects/reader.js";
 import type {
@@ -12,6 +11,7 @@ import type {
   RefRow,
   StoredObject,
 } from "../storage/port.js";
+import { chainOf } from "./reflog-chain.js";
 import type { Repository } from "./repository.js";
 
 /** One thing that is wrong. */
@@ -234,37 +234,8 @@ class Fsck {
     if (ref.id !== null && !this.commits.has(ref.id)) {
       this.report("bad-ref", ref.name, `points to ${ref.id}, which is not stored`);
     }
-    const { storage, workflow } = this.repository;
-    let seq = ref.seq;
-    let hash = ref.logHash;
-    let target = ref.id ?? ZERO_ID;
-    while (seq > 0) {
-      const page = await storage.readReflog(workflow, ref.name, { limit: PAGE, fromSeq: seq });
-      if (page.length === 0) {
-        this.report("bad-reflog", ref.name, `entry ${seq} is lost`);
-        return;
-      }
-      for (const entry of page) {
-        this.reflogEntries++;
-        if (entry.seq !== seq) {
-          this.report("bad-reflog", ref.name, `entry ${seq} is lost`);
-          return;
-        }
-        const actual = digestText(reflogEntryText(entry));
-        if (actual !== hash) {
-          this.report("bad-reflog", ref.name, `entry ${seq} was changed: it hashes to ${actual}`);
-        }
-        if (entry.new !== target) {
-          this.report("bad-reflog", ref.name, `entry ${seq} does not lead to ${target}`);
-        }
-        hash = entry.previous;
-        target = entry.old;
-        seq--;
-      }
-    }
-    if (hash !== ZERO_ID) {
-      this.report("bad-reflog", ref.name, "the first entry continues an entry that is lost");
-    }
+    const problem = (detail: string) => this.report("bad-reflog", ref.name, detail);
+    for await (const _ of chainOf(this.repository, ref, problem)) this.reflogEntries++;
   }
 }
 

@@ -59,7 +59,7 @@ export async function readReflog(
 }
 
 /** A number of answers to give at most; all when it is not given. */
-function checkCount(what: string, count = Number.POSITIVE_INFINITY): number {
+export function checkCount(what: string, count = Number.POSITIVE_INFINITY): number {
   if (count === Number.POSITIVE_INFINITY || (Number.isSafeInteger(count) && count >= 0)) {
     return count;
   }

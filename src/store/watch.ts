@@ -198,7 +198,7 @@ export class Moves implements AsyncIterableIterator<Move> {
   }
 }
 
-function toMove(entry: StoredReflogEntry): Move {
+export function toMove(entry: StoredReflogEntry): Move {
   const { selector: _, ...line } = toReflogLine(entry, entry.seq);
   return { ref: entry.ref, shortName: shortRefName(entry.ref), ...line };
 }

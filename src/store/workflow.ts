@@ -18,6 +18,10 @@ import { parseRefPattern } from "../refs/pattern.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { RunContext } from "../steps/run.js";
 import type { Head, Usage, WorkflowRecord } from "../storage/port.js";
+import type { AuditCheckpoint } from "./audit/checkpoint.js";
+import { AuditTrail } from "./audit/trail.js";
+import type { AuditOptions } from "./audit/types.js";
+import type { AuditReport, VerifyAuditOptions } from "./audit/verify.js";
 import type { BlameLine, BlameOptions } from "./blame.js";
 import { Branch } from "./branch.js";
 import type { CompleteOptions } from "./complete.js";
@@ -332,6 +336,38 @@ export class Workflow {
    */
   watch(pattern = "*", options: WatchOptions = {}): Moves {
     return new Moves(this.repository.storage, this.id, parseRefPattern(pattern), options);
+  }
+
+  /**
+   * Everything that happened to the workflow, as one stream: each entry of each ref's log, deleted refs included,
+   * by time, with what its commit tells of steps, reviews and refusals, and no payload.
+   *
+   * @throws AgstateError `INVALID_NAME`, `INVALID_ARGUMENT`; later, `STORE_DAMAGED` where a log lacks an entry
+   */
+  audit(options: AuditOptions = {}): AuditTrail {
+    return new AuditTrail(this.repository, options);
+  }
+
+  /**
+   * Checks that the logs and commits are those that were written, and, against a checkpoint that was kept elsewhere, that
+   * nothing it vouches for was made anew, taken away or put back. Nothing is changed.
+   *
+   * @throws AgstateError `CHECKPOINT_REFUSED`, `INVALID_ARGUMENT`
+   */
+  async verifyAudit(options: VerifyAuditOptions = {}): Promise<AuditReport> {
+    const { verifyAudit } = await import("./audit/verify.js");
+    return verifyAudit(this.repository, options);
+  }
+
+  /**
+   * Signs where all logs stand now, with an Ed25519 key (PEM, PKCS#8). Kept where whoever can write to the store cannot, it is what
+   * shows that a chain was computed anew. It signs what is there: verify first.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT` for another key
+   */
+  async signAuditCheckpoint(privateKey: string): Promise<AuditCheckpoint> {
+    const { signCheckpoint } = await import("./audit/checkpoint.js");
+    return signCheckpoint(this.repository, privateKey);
   }
 
   private async deletedRef(name: string): Promise<string> {

@@ -3,6 +3,7 @@ import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import { HOLDS } from "../../refs/names.js";
 import type { ObjectType, Storage } from "../../storage/port.js";
+import { recordEach } from "../audit/tally.js";
 import type { Repository } from "../repository.js";
 import { Marker } from "./marker.js";
 
@@ -80,12 +81,28 @@ export async function collectWorkflow(
         repository.context.commitCache.clear();
         repository.context.objectCache.clear();
       }
+      await recordRemoved(repository, report);
       return report;
     } catch (error) {
       // Another collection may have removed what refs had reached when this one read them.
-      if (!isAgstateError(error, "MISSING_OBJECT") || attempt >= ATTEMPTS) throw error;
+      if (isAgstateError(error, "MISSING_OBJECT") && attempt < ATTEMPTS) continue;
+      // What is removed by then is gone.
+      await recordRemoved(repository, collection.report());
+      throw error;
     }
   }
+}
+
+/** Puts into the audit how much was removed, if anything was. */
+async function recordRemoved(repository: Repository, report: GcReport): Promise<void> {
+  const { commits, trees, blobs, bytes, commitsKept, commitsHeld, graceMs, dryRun } = report;
+  if (dryRun || commits + trees + blobs === 0) return;
+  await recordEach(repository, {
+    kind: "collected",
+    actor: "agstate",
+    says: `gc: removed ${commits} commits, ${trees} trees, ${blobs} blobs`,
+    facts: { commits, trees, blobs, bytes, commitsKept, commitsHeld, graceMs },
+  });
 }
 
 class Collection {
@@ -130,6 +147,11 @@ class Collection {
     await this.commits();
     await this.objects("tree");
     await this.objects("blob");
+    return this.report();
+  }
+
+  /** What was done until now. */
+  report(): GcReport {
     const { commit, tree, blob, bytes } = this.removed;
     return {
       workflow: this.workflow,

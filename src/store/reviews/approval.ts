@@ -3,6 +3,7 @@ import { statusAt } from "../../reviews/record.js";
 import type { Repository } from "../repository.js";
 import type { StepBranch } from "../steps/handle.js";
 import { usedMeanwhile } from "./desk.js";
+import { recordRefusal } from "./refusals.js";
 import { boundPaths } from "./state-at.js";
 import { type PreparedChange, prepareChange, readReview } from "./stored.js";
 
@@ -30,9 +31,16 @@ export async function useApproval(
   if (subject.incarnation !== branch.incarnation) differ.push("branch");
   // Outside a run the number is what tells one step from the next.
   if (subject.place === null && subject.number !== number) differ.push("number");
-  if (differ.length > 0) throw usedMeanwhile(id, differ);
+  if (differ.length > 0) {
+    await recordRefusal(repository, review, branch.author, `lapsed: ${differ.join(", ")} changed`);
+    throw usedMeanwhile(id, differ);
+  }
   if (record.status === "used" && record.use?.number === number) return null;
-  if (statusAt(record, at) !== "approved") throw usedMeanwhile(id);
+  const status = statusAt(record, at);
+  if (status !== "approved") {
+    await recordRefusal(repository, review, branch.author, `was ${status}`);
+    throw usedMeanwhile(id);
+  }
   return prepareChange(
     repository,
     review,

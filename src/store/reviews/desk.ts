@@ -10,6 +10,7 @@ import {
 } from "../../reviews/record.js";
 import type { Repository } from "../repository.js";
 import type { StepBranch } from "../steps/handle.js";
+import { recordRefusal } from "./refusals.js";
 import { boundPaths } from "./state-at.js";
 import { listReviews, type StoredReview, writeChange } from "./stored.js";
 
@@ -40,6 +41,7 @@ export class BranchDesk implements ReviewDesk {
       const status = statusAt(last.record, now());
       const differ = differences(last.record.subject, subject);
       const waits = status === "open" || status === "approved";
+      if (differ.length === 0 && status === "discarded") await this.refused(last, "was discarded");
       if (differ.length === 0 && (waits || status === "discarded")) return asked(last, status);
       if (differ.length === 0 && status === "used" && stillCounts(last.record)) {
         return asked(last, status);
@@ -69,7 +71,10 @@ export class BranchDesk implements ReviewDesk {
             { ...record, status: "used", use: { number: null, at } },
             { actor: branch.author, says: `Use the approval of ${review.record.subject.name}` },
           );
-    if (written === null) throw usedMeanwhile(id);
+    if (written === null) {
+      await this.refused({ id, record }, "was used or changed");
+      throw usedMeanwhile(id);
+    }
   }
 
   async deny(request: ReviewRequest): Promise<AskedReview> {
@@ -78,9 +83,15 @@ export class BranchDesk implements ReviewDesk {
     const id = `${request.kind}-${bindingId(request.kind, subject)}`;
     const record = { ...this.requested(request, subject), status: "denied" } as const;
     const note = { actor: branch.author, says: `Deny ${shortly(subject.name)}` };
-    await writeChange(repository, { id }, record, note);
-    // Where it is there already, it says the same.
+    const written = await writeChange(repository, { id }, record, note);
+    // Where it is there already, it says the same: only that it happened again is new.
+    if (written === null) await this.refused({ id, record }, "was denied before");
     return { id, status: "denied", record };
+  }
+
+  /** Has it on record that a step is kept from running, where no change of the review tells of it. */
+  private refused(review: Pick<StoredReview, "id" | "record">, why: string): Promise<void> {
+    return recordRefusal(this.repository, review, this.branch.author, why);
   }
 
   /** Records why a review counts no more; false when somebody else was faster. */

@@ -11,6 +11,7 @@ import {
   statusAt,
 } from "../../reviews/record.js";
 import type { Repository } from "../repository.js";
+import { recordRefusal } from "./refusals.js";
 import { boundPaths } from "./state-at.js";
 import { listReviews, readReview, type StoredReview, writeChange } from "./stored.js";
 
@@ -140,7 +141,11 @@ export class Review {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const { record } = this.stored;
       const at = repository.context.now();
-      this.checkOpen(statusAt(record, at));
+      const stands = statusAt(record, at);
+      if (stands !== "open") {
+        await recordRefusal(repository, this.stored, actor, `${status} too late: was ${stands}`);
+        throw this.notOpen(stands);
+      }
       const changed = status === "approved" ? await this.changed() : [];
       if (changed.length > 0) {
         const says = `Lapse: what differs is ${changed.length} of the paths`;
@@ -170,19 +175,18 @@ export class Review {
     });
   }
 
-  private checkOpen(status: ReviewStatus): void {
-    if (status === "open") return;
+  private notOpen(status: ReviewStatus): AgstateError {
     const { id } = this;
     const { decision } = this.stored.record;
     if (status === "expired" || status === "lapsed") {
-      throw new AgstateError(
+      return new AgstateError(
         status === "expired" ? "REVIEW_EXPIRED" : "REVIEW_LAPSED",
         `review ${id} has ${status}; whoever asked must ask again`,
         { review: id, status },
       );
     }
     const by = decision === null ? "by a rule" : `by ${decision.by}`;
-    throw new AgstateError(
+    return new AgstateError(
       "REVIEW_DECIDED",
       `review ${id} was decided before: ${status} ${by}; a decision is made once`,
       { review: id, status, by: decision?.by ?? null },
