@@ -8,7 +8,7 @@ const POSTGRES = "test/**/*.postgres.test.ts";
 
 /** Tests that run on every backend. */
 const EVERYWHERE = [
-  "test/unit/{branch,complete,discard,gc,governance,granularity,holds,isolation,lease,merging,operations,pending,resume-point,reviews,revisions,speculate,steps,store,step-log,stored-merges,watch,workflow}.test.ts",
+  "test/unit/{audit,audit-verify,branch,complete,discard,gc,governance,granularity,holds,isolation,lease,merging,operations,pending,resume-point,reviews,revisions,speculate,steps,store,step-log,stored-merges,watch,workflow}.test.ts",
   "test/property/{merge-crossing,merge-histories,store-model}.test.ts",
   "test/e2e/cases-{governance,merge,refs,steps,text,values}.test.ts",
   "test/e2e/merge-real-data.test.ts",

@@ -29,5 +29,6 @@ export function addAuditCommands(program: Command, action: MakeAction): void {
 }
 
 const AUDIT_HELP = `
+Options of list, such as --follow, --since and --to: agstate audit list --help.
 Keys are made by openssl genpkey -algorithm ed25519 -out private.pem
 and openssl pkey -in private.pem -pubout -out public.pem`;

@@ -74,5 +74,7 @@ async function printJson({ out }: Session, trail: AuditTrail): Promise<void> {
 
 async function print({ out }: Session, trail: AsyncIterable<AuditEvent>): Promise<void> {
   const table = new AuditTable(out.paint);
-  for await (const event of trail) await out.line(table.lineOf(event));
+  for await (const event of trail) {
+    for (const line of table.linesOf(event)) await out.line(line);
+  }
 }

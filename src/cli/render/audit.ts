@@ -14,38 +14,41 @@ const BAD: ReadonlySet<AuditKind> = new Set([
   "delete",
 ]);
 
-/** How wide each column gets at most; what is longer stands out of its column, or is cut. */
+/** How wide a column gets at most; a longer name is cut, a longer kind takes room from what comes last. */
 const KIND_WIDTH = 9;
-const REF_WIDTH_MAX = 24;
+const REF_WIDTH_MAX = 22;
 const ACTOR_WIDTH_MAX = 10;
-const WHAT_WIDTH_MIN = 16;
+const GAP = "  ";
 
-/** Events as lines of 80 columns; names as wide as the widest until now. */
+/** Events as lines of 80 columns, a line with the date before the first of a day; names as wide as the widest until now. */
 export class AuditTable {
+  private day = "";
   private refWidth = 0;
   private actorWidth = 0;
 
   constructor(private readonly paint: Paint) {}
 
-  lineOf(event: AuditEvent): string {
+  linesOf(event: AuditEvent): string[] {
     const { paint } = this;
     const ref = cutTo(escapeLine(event.shortName), REF_WIDTH_MAX);
     const actor = cutTo(escapeLine(event.actor), ACTOR_WIDTH_MAX);
     this.refWidth = Math.max(this.refWidth, stringWidth(ref));
     this.actorWidth = Math.max(this.actorWidth, stringWidth(actor));
-    const when = event.date.toISOString().slice(0, 19).replace("T", " ");
+    const [day, time] = event.date.toISOString().slice(0, 19).split("T") as [string, string];
     const kind = event.kind.padEnd(KIND_WIDTH);
-    const used = when.length + 3 + stringWidth(kind) + 2 + this.refWidth + 2 + this.actorWidth + 2;
-    const what = cutTo(escapeLine(whatOf(event)), Math.max(WHAT_WIDTH_MIN, WIDTH - used));
+    const before = `${time}Z`.length + kind.length + this.refWidth + this.actorWidth;
+    const what = cutTo(escapeLine(whatOf(event)), WIDTH - before - 4 * GAP.length);
     const named = { name: event.ref, shortName: ref };
     const cells = [
-      paint.dim(`${when}Z`),
+      paint.dim(`${time}Z`),
       BAD.has(event.kind) ? paint.bad(kind) : kind,
       paintRefName(paint, named) + " ".repeat(this.refWidth - stringWidth(ref)),
       actor + " ".repeat(this.actorWidth - stringWidth(actor)),
       what,
     ];
-    return cells.join("  ").trimEnd();
+    const dated = day === this.day ? [] : [paint.dim(day)];
+    this.day = day;
+    return [...dated, cells.join(GAP).trimEnd()];
   }
 }
 

@@ -91,7 +91,8 @@ async function tellBranch(
     if (commit.step !== undefined) steps.push(await stepOf(commit, objects));
   }
   if (entry.reason.startsWith("reset: ")) return { kind: "reset", steps, facts: null };
-  const merges = line.some(({ commit }) => commit.parents.length > 1);
+  // A fast-forward has no commit of its own: only the log tells of it.
+  const merges = entry.reason.startsWith("merge ") || line.some(({ commit }) => commit.parents.length > 1);
   const kind = merges ? "merge" : steps.length > 0 ? "step" : "commit";
   return { kind, steps, facts: null };
 }
