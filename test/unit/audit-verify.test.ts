@@ -125,6 +125,10 @@ const DAMAGES: Record<
     (it) => it.run(`UPDATE refs SET log_hash = ? WHERE name = '${TAG}'`, rawOf("07".repeat(32))),
     [`bad-log ${TAG}`],
   ],
+  "another incarnation in a ref's row": [
+    (it) => it.run(`UPDATE refs SET incarnation = ? WHERE name = '${TAG}'`, rawOf("07".repeat(16))),
+    [`bad-log ${TAG}`],
+  ],
   "the first entry removed": [
     (it) => it.run(`DELETE FROM reflog WHERE reason = 'made 1'`),
     [`bad-log ${TAG}`],

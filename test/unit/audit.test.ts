@@ -170,6 +170,45 @@ describe.each(BACKENDS)("workflow.audit on %s", (backend) => {
     expect((await again.verifyAudit()).problems).toEqual([]);
   });
 
+  it("tells of an approval that lapsed just as it was used, or that another step used first", async () => {
+    const { store } = await makeStore(backend, { governance: RULES });
+    const workflow = await store.createWorkflow("w", { state: { budget: 10 } });
+    const branch = await workflow.branch({ agent: "a", branch: "b" });
+    // Hooks come after the rules, and so stand between the look and the intent.
+    let between: () => Promise<unknown> = async () => undefined;
+    const hooks = store as unknown as { context: { hooks: unknown[] } };
+    hooks.context.hooks.push({ before: () => between() });
+    const book = (on = branch) => on.step({ name: "book", action: "write" }, () => 1);
+    const approve = async () => {
+      await expect(book()).rejects.toEqual(agstateError("APPROVAL_NEEDED"));
+      const review = (await workflow.reviews({ open: true }))[0]!;
+      await review.approve({ actor: "ann" });
+      return review.id;
+    };
+    const lapsed = await approve();
+    const there = await workflow.branch("a/b");
+    between = async () => {
+      between = async () => undefined;
+      await there.update([{ op: "set", path: "/budget", value: 1 }]);
+    };
+    await expect(book()).rejects.toEqual(agstateError("APPROVAL_NEEDED", { review: lapsed }));
+    const used = await approve();
+    const review = await workflow.review(used);
+    between = async () => {
+      const { record } = (review as unknown as { stored: { record: object } }).stored;
+      const { writeChange, readReview } = await import("../../src/store/reviews/stored.js");
+      const changed = { ...record, status: "discarded" } as never;
+      const at = await readReview(workflow.internals, used);
+      await writeChange(workflow.internals, at, changed, { actor: "bob", says: "No" });
+    };
+    await expect(book()).rejects.toEqual(agstateError("APPROVAL_NEEDED", { review: used }));
+    const events = await all(workflow.audit({ refs: "refs/audit/events" }));
+    expect(events.map(({ facts }) => [facts?.review, facts?.why])).toEqual([
+      [lapsed, "lapsed: /budget changed"],
+      [used, "was discarded"],
+    ]);
+  });
+
   it("keeps a hundred different refusals apart, and counts the others together", async () => {
     const { store } = await makeStore(backend, { governance: RULES });
     const workflow = await store.createWorkflow("w");
