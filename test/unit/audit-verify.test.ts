@@ -107,6 +107,13 @@ function rawOf(id: string): Buffer {
   return Buffer.from(id, "hex");
 }
 
+/** The statement that puts another byte in place of the last one of a commit's column. */
+function lastByte({ commits }: Begun, column: string): string {
+  const cut = `substr(${column}, 1, length(${column}) - 1)`;
+  const put = commits === "objects" ? `CAST(${cut} || x'58' AS BLOB)` : `${cut} || '\\x58'`;
+  return `UPDATE ${commits} SET ${column} = ${put} WHERE id = ?`;
+}
+
 /** By what is done: the damage, and what must be found without any checkpoint. */
 const DAMAGES: Record<
   string,
@@ -178,24 +185,12 @@ const DAMAGES: Record<
     (it) => [`bad-commit ${it.entries.branch[0]!.new}`],
   ],
   "a byte flipped in the record of a step": [
-    (it) => {
-      const cut = "substr(inline, 1, length(inline) - 1)";
-      const put = it.commits === "objects" ? `CAST(${cut} || x'00' AS BLOB)` : `${cut} || '\\x00'`;
-      return it.run(
-        `UPDATE ${it.commits} SET inline = ${put} WHERE id = ?`,
-        rawOf(it.entries.branch[1]!.new),
-      );
-    },
+    (it) => it.run(lastByte(it, "inline"), rawOf(it.entries.branch[1]!.new)),
     (it) => [`bad-commit ${it.entries.branch[1]!.new}`],
   ],
   "a byte flipped in a commit": [
-    (it) =>
-      it.run(
-        `UPDATE ${it.commits} SET body = ? WHERE id = ?`,
-        Buffer.from("tree"),
-        rawOf(it.entries.branch[0]!.new),
-      ),
-    (it) => [`bad-commit ${it.entries.branch[0]!.new}`],
+    (it) => it.run(lastByte(it, "body"), rawOf(it.entries.branch[1]!.new)),
+    (it) => [`bad-commit ${it.entries.branch[1]!.new}`],
   ],
 };
 
@@ -213,7 +208,7 @@ describe.each(SERVERS)("audit verify of a damaged store on %s", (backend) => {
     );
   });
 
-  it("finds a flipped byte in the record of a review", async () => {
+  it("finds a flipped byte in the record of a review, and one that is gone", async () => {
     const { store, url, directory, another } = await makeStore(backend, {
       governance: { rules: [{ tool: "rm", decision: "deny" }] },
     });
@@ -226,8 +221,16 @@ describe.each(SERVERS)("audit verify of a damaged store on %s", (backend) => {
     await store.close();
     const { run } = intruder(backend, url, directory);
     await run("UPDATE objects SET body = ? WHERE id = ?", Buffer.from("{}"), rawOf(state!.id));
-    const report = await (await (await another()).workflow("w")).verifyAudit();
-    expect(found(report)).toEqual([`bad-commit ${review!.info.commit}`]);
+    const damaged = async () => {
+      const reopened = await (await another()).workflow("w");
+      expect(found(await reopened.verifyAudit())).toEqual([`bad-commit ${review!.info.commit}`]);
+      // The stream tells of the move, as far as the log has it.
+      const [event] = await all(reopened.audit({ refs: `reviews/${review!.id}` }));
+      expect(event).toMatchObject({ kind: "moved", actor: "a", steps: null, facts: null });
+    };
+    await damaged();
+    await run("DELETE FROM objects WHERE id = ?", rawOf(state!.id));
+    await damaged();
   });
 
   /** Makes a log anew from an entry on, so that all of it fits. */

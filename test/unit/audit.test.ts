@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AuditEvent, Workflow } from "../../src/index.js";
@@ -54,6 +55,11 @@ describe.each(BACKENDS)("workflow.audit on %s", (backend) => {
     await branch.commit({ state: { n: 2 } });
     await workflow.reset("booker/try", "booker/try~1", { actor: "lead" });
     await workflow.deleteBranch("booker/try", { actor: "lead" });
+    const made = await workflow.branch({ agent: "lead", branch: "made" });
+    const beside = await workflow.branch({ agent: "lead", branch: "other" });
+    await beside.commit({ state: { n: 2 } });
+    await made.commit({ state: { n: 3 }, mergeParents: ["lead/other"], message: "by hand" });
+    expect(await told(workflow, "lead/made")).toEqual(["branch lead", "merge lead"]);
     await workflow.tag("v1", "canonical", { actor: "lead" });
     await workflow.deleteTag("v1", { actor: "lead" });
     await workflow.hold("canonical", { name: "h", reason: "file 7", actor: "law" });
@@ -242,6 +248,8 @@ describe.each(BACKENDS)("workflow.audit on %s", (backend) => {
     const events = await all(workflow.audit({ refs: "refs/audit/events" }));
     expect(new Set(events.map(({ actor }) => actor)).size).toBe(9);
     expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    // Each is a commit on top of the one before.
+    expect(await all(workflow.log({ revisions: ["refs/audit/events"] }))).toHaveLength(9);
   });
 
   it("refuses just the same where nothing can be recorded", async () => {
@@ -388,11 +396,24 @@ describe.each(BACKENDS)("workflow.audit on %s", (backend) => {
     const { cursor } = trail;
     expect((await trail.next()).value?.ref).toBe("refs/tags/t0");
     const ending = trail.next();
+    // Until it waits.
+    await sleep(100);
     await trail.return();
     expect(await ending).toEqual({ done: true, value: undefined });
     expect((await all(workflow.audit({ from: cursor }))).map(({ ref }) => ref)).toEqual([
       "refs/tags/t0",
     ]);
+  });
+
+  it("tells of a log that is read in many pages", async () => {
+    const { store } = await makeStore(backend);
+    const workflow = await store.createWorkflow("w");
+    const canonical = await workflow.canonical({ granularity: { every: { steps: 2 } } });
+    for (let n = 0; n < 2200; n++) await canonical.commit({ state: { n } });
+    await canonical.flush();
+    const events = await all(workflow.audit({ refs: "canonical" }));
+    expect(events.length).toBeGreaterThan(1001);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, i) => i + 1));
   });
 
   it("takes its own cursors only, with any names, and says what is wrong with others", async () => {
@@ -411,7 +432,11 @@ describe.each(BACKENDS)("workflow.audit on %s", (backend) => {
     expect(events).toHaveLength(6);
     expect(await all(workflow.audit({ from: trail.cursor }))).toEqual([]);
     expect(trail.cursor.length).toBeLessThan(400);
+    // With all that the cursor knows of, and yet another.
     const other = await store.createWorkflow("other");
+    for (const { shortName } of events.slice(2)) {
+      await other.tag(shortName.slice("tags/".length), "canonical");
+    }
     const wrong = agstateError("INVALID_ARGUMENT");
     for (const from of [trail.cursor.slice(0, -9), "", "1.x", "now", `${trail.cursor}!`]) {
       await expect(workflow.audit({ from }).next()).rejects.toEqual(wrong);

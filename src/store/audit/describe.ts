@@ -92,7 +92,8 @@ async function tellBranch(
   }
   if (entry.reason.startsWith("reset: ")) return { kind: "reset", steps, facts: null };
   // A fast-forward has no commit of its own: only the log tells of it.
-  const merges = entry.reason.startsWith("merge ") || line.some(({ commit }) => commit.parents.length > 1);
+  const merges =
+    entry.reason.startsWith("merge ") || line.some(({ commit }) => commit.parents.length > 1);
   const kind = merges ? "merge" : steps.length > 0 ? "step" : "commit";
   return { kind, steps, facts: null };
 }
