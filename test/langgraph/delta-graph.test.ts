@@ -119,7 +119,6 @@ it.each(BACKENDS.filter((backend) => backend !== "memory"))(
     counter?.reset();
     const { values } = await graph.getState(config);
     expect(values.messages).toHaveLength(201);
-    if (process.env.AGSTATE_SHOW) console.log(JSON.stringify(counter?.counts()));
     expect(counter?.counts().roundTrips).toBeLessThanOrEqual(40);
   },
 );

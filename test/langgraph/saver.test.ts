@@ -66,6 +66,16 @@ function wrapWrite(act: (batch: WriteBatch, write: Write) => ReturnType<Write>) 
   };
 }
 
+/** A storage whose batches are kept for a look. */
+function recordWrites() {
+  const batches: WriteBatch[] = [];
+  const wrap = wrapWrite((batch, write) => {
+    batches.push(batch);
+    return write(batch);
+  });
+  return { batches, wrap };
+}
+
 describe.each(BACKENDS)("AgstateSaver, on %s", (backend) => {
   async function begin() {
     const made = await makeStore(backend);
@@ -195,11 +205,7 @@ describe.each(BACKENDS)("AgstateSaver, on %s", (backend) => {
   });
 
   it("takes writes along with the checkpoint that is put in the same turn, in one call", async () => {
-    const batches: WriteBatch[] = [];
-    const wrap = wrapWrite((batch, write) => {
-      batches.push(batch);
-      return write(batch);
-    });
+    const { batches, wrap } = recordWrites();
     const { store } = await makeStore(backend, { wrap });
     const saver = new AgstateSaver(store);
     const at = await put(saver, thread("t"), { n: 0 });
@@ -215,11 +221,7 @@ describe.each(BACKENDS)("AgstateSaver, on %s", (backend) => {
   });
 
   it("waits with a checkpoint for writes that are being serialized", async () => {
-    const batches: WriteBatch[] = [];
-    const wrap = wrapWrite((batch, write) => {
-      batches.push(batch);
-      return write(batch);
-    });
+    const { batches, wrap } = recordWrites();
     const { store } = await makeStore(backend, { wrap });
     const saver = new AgstateSaver(store);
     const at = await put(saver, thread("t"), { n: 0 });
