@@ -86,7 +86,7 @@ describe("a migration", () => {
       ),
     );
     for (const { drop } of rows) await execute(drop);
-    await execute(`DROP TABLE ${schema}.watchers`);
+    await execute(`DROP TABLE ${schema}.watchers, ${schema}.pending`);
     await execute(`DELETE FROM ${schema}.migrations WHERE name >= '0003'`);
     const later = full.pending.filter((name) => name >= "0003");
     expect(later.length).toBeGreaterThan(0);

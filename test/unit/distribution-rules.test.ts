@@ -23,7 +23,7 @@ const citus = readScript("distributed/citus.sql", variables);
 const roles = readScript("roles/roles.sql", variables);
 
 /** For several workflows by its nature; never called where tables are distributed. */
-const SEVERAL = ["append_commits"];
+const SEVERAL = ["append_commits", "append_pending"];
 
 /** Reads that go over workflows: the catalogue, and for all that are watched at once how many moves they had. */
 const OVER_WORKFLOWS = ["workflows", "meta", "moves"];
@@ -72,6 +72,7 @@ describe("the schema and its statements, by the rules of distributed tables", ()
     expect([...schema.workflowTables].sort()).toEqual([
       "commits",
       "objects",
+      "pending",
       "reflog",
       "refs",
       "watchers",
