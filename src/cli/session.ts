@@ -3,7 +3,7 @@ import { userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { AgstateError, isAgstateError } from "../core/errors.js";
 import type { Limits } from "../core/limits.js";
-import { openRegions, type Regions } from "../residency/router/regions.js";
+import type { Regions } from "../residency/router/regions.js";
 import type { Storage } from "../storage/port.js";
 import type { Workflow } from "../store/workflow.js";
 import { openStore, type Store } from "../store.js";
@@ -92,6 +92,8 @@ export class Session {
   async regions(limits?: Partial<Limits>): Promise<Regions | undefined> {
     const file = this.regionsFile();
     if (file === undefined) return undefined;
+    // Loaded here, as commands without regions should not wait for it.
+    const { openRegions } = await import("../residency/router/regions.js");
     this.routed ??= await openRegions(file, {
       environment: process.env,
       ...(limits && { limits }),

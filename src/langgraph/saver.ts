@@ -417,9 +417,10 @@ export class AgstateSaver extends BaseCheckpointSaver {
   protected find(id: string): Promise<OpenThread | undefined> {
     const known = this.inUse.get(id)?.thread ?? this.threads.get(id);
     if (known !== undefined) return Promise.resolve(known);
-    const opening = this.opening.get(id) ?? this.openThread(id);
+    const opening =
+      this.opening.get(id) ?? this.openThread(id).finally(() => this.opening.delete(id));
     this.opening.set(id, opening);
-    return opening.finally(() => this.opening.delete(id));
+    return opening;
   }
 
   private async openThread(id: string): Promise<OpenThread | undefined> {
@@ -472,9 +473,9 @@ export class AgstateSaver extends BaseCheckpointSaver {
       }
       return (await this.find(id)) as OpenThread;
     };
-    const creating = this.creating.get(id) ?? create();
+    const creating = this.creating.get(id) ?? create().finally(() => this.creating.delete(id));
     this.creating.set(id, creating);
-    return creating.finally(() => this.creating.delete(id));
+    return creating;
   }
 }
 

@@ -1,5 +1,6 @@
 import { AgstateError } from "../../core/errors.js";
 import { type ObjectId, ZERO_ID } from "../../core/ids.js";
+import { compareUtf8 } from "../../core/utf8.js";
 import { Wakers } from "../../core/wakers.js";
 import { closedGuard } from "../decorators/closed-guard.js";
 import {
@@ -45,8 +46,6 @@ export function createMemoryStorage(
 ): Storage {
   return closedGuard(new MemoryStorage(options, region));
 }
-
-const byUtf8 = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 class MemoryStorage implements Storage {
   readonly #workflows = new Map<string, WorkflowState>();
@@ -106,7 +105,7 @@ class MemoryStorage implements Storage {
           ? pattern.names.includes(row.name)
           : row.name.startsWith(pattern.prefix) && (row.id !== null || pattern.deleted === true),
       )
-      .sort((a, b) => byUtf8(a.name, b.name));
+      .sort((a, b) => compareUtf8(a.name, b.name));
   }
 
   async readHead(w: string, ref: string): Promise<Head | undefined> {
@@ -197,8 +196,8 @@ class MemoryStorage implements Storage {
   async readWorkflows({ after, limit }: { after?: string; limit: number }) {
     return [...this.#workflows.values()]
       .map(({ record }) => record)
-      .filter(({ id }) => after === undefined || byUtf8(id, after) > 0)
-      .sort((a, b) => byUtf8(a.id, b.id))
+      .filter(({ id }) => after === undefined || compareUtf8(id, after) > 0)
+      .sort((a, b) => compareUtf8(a.id, b.id))
       .slice(0, limit);
   }
 
@@ -218,7 +217,7 @@ class MemoryStorage implements Storage {
     const rows = await this.readPending(w, [""]);
     const cursor = pendingCursor(after);
     const isLeft = ({ key, index }: PendingRow) => {
-      const order = cursor === null ? 1 : byUtf8(key, cursor.key);
+      const order = cursor === null ? 1 : compareUtf8(key, cursor.key);
       return order > 0 || (order === 0 && index > (cursor?.index ?? 0));
     };
     return pendingPage(rows.filter(isLeft), Math.max(1, limit));

@@ -1,5 +1,6 @@
 import { type ObjectId, ZERO_ID } from "../../core/ids.js";
 import { reflogEntryText } from "../../core/reflog-entry.js";
+import { compareUtf8 } from "../../core/utf8.js";
 import {
   type BackendOptions,
   BRANCHES,
@@ -46,7 +47,7 @@ export function putPending(state: WorkflowState, { dropPending = [], pending = [
 export function readPending(state: WorkflowState, prefixes: readonly string[]): PendingRow[] {
   const keys = [...state.pending.keys()].filter((key) => prefixes.some((p) => key.startsWith(p)));
   return keys
-    .sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)))
+    .sort(compareUtf8)
     .flatMap((key) =>
       [...(state.pending.get(key)?.values() ?? [])].sort((a, b) => a.index - b.index),
     )

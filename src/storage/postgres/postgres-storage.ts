@@ -1,4 +1,5 @@
 import { OBJECT_ID_HEX_LENGTH, type ObjectId, ZERO_ID } from "../../core/ids.js";
+import { compareUtf8 } from "../../core/utf8.js";
 import type {
   Below,
   BelowRequest,
@@ -166,7 +167,7 @@ export class PostgresStorage implements Storage {
 
   async readPending(w: string, prefixes: readonly string[]): Promise<PendingRow[]> {
     const rows: PendingRow[] = [];
-    const sorted = [...prefixes].sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+    const sorted = [...prefixes].sort(compareUtf8);
     for (const page of pages(sorted)) {
       for (const row of await this.rows<PendingColumns>("pending", w, page)) {
         rows.push(pendingOf(row));

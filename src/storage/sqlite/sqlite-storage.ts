@@ -1,5 +1,6 @@
 import type { Database } from "better-sqlite3";
 import { OBJECT_ID_HEX_LENGTH, type ObjectId } from "../../core/ids.js";
+import { compareUtf8 } from "../../core/utf8.js";
 import {
   type CommitRecord,
   type GraphNode,
@@ -356,10 +357,6 @@ export class SqliteStorage implements Storage {
       throw toStoreError(error, location);
     }
   }
-}
-
-function compareUtf8(a: string, b: string): number {
-  return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
 function pendingOf({ key, idx, body }: RowOf<"pending">): PendingRow {
