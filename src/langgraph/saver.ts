@@ -14,34 +14,18 @@ import {
   type SerializerProtocol,
   TASKS,
 } from "@langchain/langgraph-checkpoint";
-import { LRUCache } from "lru-cache";
-import { AgstateError, isAgstateError } from "../core/errors.js";
+import { AgstateError } from "../core/errors.js";
 import { hasOwn, type JsonValue, setOwn } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
 import type { WorkflowDeclaration } from "../store/types.js";
-import { openStore, type Store } from "../store.js";
+import type { Store } from "../store.js";
 import { deltaHistory } from "./delta.js";
 import { listPages } from "./listing.js";
-import { workflowOf } from "./names.js";
+import { type OpenThread, OpenThreads } from "./open-threads.js";
 import { type CheckpointFrame, messageOf, type StoredCheckpoint } from "./record.js";
-import {
-  type CheckpointOfThread,
-  type ConcurrentPuts,
-  type PutBase,
-  type PutRequest,
-  Thread,
-} from "./thread.js";
+import type { CheckpointOfThread, ConcurrentPuts, PutBase, PutRequest, Thread } from "./thread.js";
 import { fromStored, toStored } from "./values.js";
-import { PendingWrites, type WritesOf } from "./writes.js";
-
-/** How many threads a saver keeps at hand, each with the latest states of some namespaces. */
-const THREADS_AT_HAND = 128;
-
-export interface OpenThread {
-  readonly id: string;
-  readonly checkpoints: Thread;
-  readonly writes: PendingWrites;
-}
+import type { WritesOf } from "./writes.js";
 
 export interface AgstateSaverOptions {
   /**
@@ -70,22 +54,14 @@ export interface AgstateSaverOptions {
  * `AgstateError`s.
  */
 export class AgstateSaver extends BaseCheckpointSaver {
-  private readonly threads = new LRUCache<string, OpenThread>({ max: THREADS_AT_HAND });
-  /** Threads with puts or writes under way, which must not be forgotten meanwhile. */
-  private readonly inUse = new Map<string, { readonly thread: OpenThread; count: number }>();
-  private readonly opening = new Map<string, Promise<OpenThread | undefined>>();
-  private readonly creating = new Map<string, Promise<OpenThread>>();
-  private opened: Promise<Store> | undefined;
-
-  private readonly concurrentPuts: ConcurrentPuts;
-  private readonly declarationOf: (threadId: string) => WorkflowDeclaration;
+  protected readonly threads: OpenThreads;
 
   /**
    * @param store whose it stays: the caller closes it
    * @throws AgstateError `INVALID_ARGUMENT`
    */
   constructor(
-    private readonly store: Store | { readonly url: string },
+    store: Store | { readonly url: string },
     { concurrentPuts = "fork", declaration = {}, serde }: AgstateSaverOptions = {},
   ) {
     super(serde);
@@ -93,8 +69,11 @@ export class AgstateSaver extends BaseCheckpointSaver {
       const message = `concurrentPuts is ${quoteForMessage(String(concurrentPuts))}; it must be "fork" or "refuse"`;
       throw new AgstateError("INVALID_ARGUMENT", message, { field: "concurrentPuts" });
     }
-    this.concurrentPuts = concurrentPuts;
-    this.declarationOf = typeof declaration === "function" ? declaration : () => declaration;
+    this.threads = new OpenThreads(store, {
+      concurrentPuts,
+      declarationOf: typeof declaration === "function" ? declaration : () => declaration,
+      serde: () => this.serde,
+    });
   }
 
   /** A saver with a store of its own, as `openStore` names them; `end` closes it. */
@@ -104,19 +83,18 @@ export class AgstateSaver extends BaseCheckpointSaver {
 
   /** Opens the store, and makes it when it is not there; otherwise the first use does. */
   async setup(): Promise<void> {
-    await this.open();
+    await this.threads.open();
   }
 
   /** Closes the store, if it is the saver's own. */
   async end(): Promise<void> {
-    const opened = this.opened;
-    if (opened !== undefined) await (await opened).close();
+    await this.threads.close();
   }
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { thread_id: id } = config.configurable ?? {};
     if (id === undefined) return undefined;
-    const thread = await this.find(checkThreadId(id));
+    const thread = await this.threads.find(checkThreadId(id));
     if (thread === undefined) return undefined;
     const namespace = namespaceOf(config);
     const wanted = getCheckpointId(config);
@@ -165,8 +143,18 @@ export class AgstateSaver extends BaseCheckpointSaver {
   ): Promise<RunnableConfig> {
     const id = checkThreadId(config.configurable?.thread_id);
     const request = await this.request(config, checkpoint, metadata, newVersions);
-    await this.withThread(id, (thread) => thread.checkpoints.put(request(thread)));
+    await this.threads.use(id, (thread) => thread.checkpoints.put(request(thread)));
     return configOf(id, namespaceOf(config), checkpoint.id);
+  }
+
+  private async *threadsOf(config: RunnableConfig): AsyncGenerator<OpenThread> {
+    const { thread_id: id } = config.configurable ?? {};
+    if (id === undefined) {
+      yield* this.threads.all();
+      return;
+    }
+    const thread = await this.threads.find(checkThreadId(id));
+    if (thread !== undefined) yield thread;
   }
 
   /** What a put asks of its thread. */
@@ -225,7 +213,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
     const checkpoint = getCheckpointId(config);
     checkName("checkpoint_id", checkpoint, false);
     const place = { namespace, checkpoint, task: taskId, path: taskPath };
-    await this.withThread(id, (thread) => thread.writes.add(place, writes));
+    await this.threads.use(id, (thread) => thread.writes.add(place, writes));
   }
 
   /**
@@ -241,7 +229,9 @@ export class AgstateSaver extends BaseCheckpointSaver {
   }): Promise<Record<string, DeltaChannelHistory>> {
     const { thread_id: id } = config.configurable ?? {};
     const thread =
-      id === undefined || channels.length === 0 ? undefined : await this.find(checkThreadId(id));
+      id === undefined || channels.length === 0
+        ? undefined
+        : await this.threads.find(checkThreadId(id));
     if (thread === undefined)
       return Object.fromEntries(channels.map((name) => [name, { writes: [] }]));
     const request = { namespace: namespaceOf(config), id: getCheckpointId(config), channels };
@@ -253,7 +243,7 @@ export class AgstateSaver extends BaseCheckpointSaver {
    * their bytes. The workflow stays, empty, and the thread can be begun anew.
    */
   async deleteThread(threadId: string): Promise<void> {
-    const thread = await this.find(checkThreadId(threadId));
+    const thread = await this.threads.find(checkThreadId(threadId));
     await thread?.checkpoints.delete();
     await thread?.writes.delete();
   }
@@ -376,106 +366,6 @@ export class AgstateSaver extends BaseCheckpointSaver {
     const versions = Object.values(checkpoint.channel_versions);
     checkpoint.channel_versions[TASKS] =
       versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
-  }
-
-  private open(): Promise<Store> {
-    const { store } = this;
-    if (!("url" in store)) return Promise.resolve(store);
-    this.opened ??= openStore(store.url).catch((error: unknown) => {
-      this.opened = undefined;
-      throw error;
-    });
-    return this.opened;
-  }
-
-  private async *threadsOf(config: RunnableConfig): AsyncGenerator<OpenThread> {
-    const { thread_id: id } = config.configurable ?? {};
-    if (id !== undefined) {
-      const thread = await this.find(checkThreadId(id));
-      if (thread !== undefined) yield thread;
-      return;
-    }
-    const store = await this.open();
-    for await (const { id: workflow } of store.workflows()) {
-      const name = await this.threadIdOf(workflow);
-      const thread = name === undefined ? undefined : await this.find(name);
-      if (thread !== undefined) yield thread;
-    }
-  }
-
-  /** The thread that a workflow is, as its own checkpoints name it; undefined of one that has none. */
-  private async threadIdOf(workflow: string): Promise<string | undefined> {
-    const thread = new Thread((await (await this.open()).workflow(workflow)).internals);
-    for await (const { at } of thread.checkpoints(undefined)) {
-      const { thread: id } = await thread.frame(at);
-      return workflowOf(id) === workflow ? id : undefined;
-    }
-    return undefined;
-  }
-
-  /** Opens a thread, once for all who ask at the same time, so that they go on in the order in which they asked. */
-  protected find(id: string): Promise<OpenThread | undefined> {
-    const known = this.inUse.get(id)?.thread ?? this.threads.get(id);
-    if (known !== undefined) return Promise.resolve(known);
-    const opening =
-      this.opening.get(id) ?? this.openThread(id).finally(() => this.opening.delete(id));
-    this.opening.set(id, opening);
-    return opening;
-  }
-
-  private async openThread(id: string): Promise<OpenThread | undefined> {
-    const store = await this.open();
-    try {
-      const { internals } = await store.workflow(workflowOf(id));
-      const thread = {
-        id,
-        checkpoints: new Thread(internals, this.concurrentPuts),
-        writes: new PendingWrites(internals, this.serde),
-      };
-      this.threads.set(id, thread);
-      return thread;
-    } catch (error) {
-      if (isAgstateError(error, "WORKFLOW_NOT_FOUND")) return undefined;
-      throw error;
-    }
-  }
-
-  /** Does something with a thread, which is made when it is not there. */
-  protected async withThread<T>(id: string, act: (thread: OpenThread) => Promise<T>): Promise<T> {
-    const thread = (await this.find(id)) ?? (await this.createThread(id));
-    // What is under way is known to the thread alone: it must be the same for all, however many are opened.
-    const use = this.inUse.get(id) ?? { thread, count: 0 };
-    this.inUse.set(id, use);
-    use.count++;
-    try {
-      return await act(use.thread);
-    } finally {
-      use.count--;
-      if (use.count === 0) this.inUse.delete(id);
-    }
-  }
-
-  private createThread(id: string): Promise<OpenThread> {
-    const create = async () => {
-      const store = await this.open();
-      try {
-        const { classification, storageRegion, retentionPolicy, isolation } =
-          this.declarationOf(id);
-        await store.createWorkflow(workflowOf(id), {
-          author: "langgraph",
-          ...(classification !== undefined && { classification }),
-          ...(storageRegion !== undefined && { storageRegion }),
-          ...(retentionPolicy !== undefined && { retentionPolicy }),
-          ...(isolation !== undefined && { isolation }),
-        });
-      } catch (error) {
-        if (!isAgstateError(error, "WORKFLOW_EXISTS")) throw error;
-      }
-      return (await this.find(id)) as OpenThread;
-    };
-    const creating = this.creating.get(id) ?? create().finally(() => this.creating.delete(id));
-    this.creating.set(id, creating);
-    return creating;
   }
 }
 

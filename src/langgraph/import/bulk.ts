@@ -25,7 +25,7 @@ export class BulkSaver extends AgstateSaver {
   /** The checkpoints that a list of the thread has, by key; none of a thread that is not there. */
   async checkpointsOf(thread: string): Promise<Map<string, CheckpointOfThread>> {
     const found = new Map<string, CheckpointOfThread>();
-    const open = await this.find(thread);
+    const open = await this.threads.find(thread);
     if (open === undefined) return found;
     for await (const each of open.checkpoints.checkpoints(undefined)) {
       // Of one that was put twice the newer comes first.
@@ -37,7 +37,7 @@ export class BulkSaver extends AgstateSaver {
   /** Reads checkpoints of a thread with their writes; the answer has the order given. */
   async read(thread: string, page: readonly CheckpointOfThread[]): Promise<CheckpointTuple[]> {
     const tuples: CheckpointTuple[] = [];
-    const open = await this.find(thread);
+    const open = await this.threads.find(thread);
     if (open === undefined || page.length === 0) return tuples;
     for await (const tuple of this.tuples(open, page)) tuples.push(tuple);
     return tuples;
@@ -71,7 +71,7 @@ export class BulkSaver extends AgstateSaver {
           );
         }),
       );
-      await this.withThread(thread, async (open) => {
+      await this.threads.use(thread, async (open) => {
         const ids = await open.checkpoints.putAll(
           namespace,
           requests.map((request) => request(open)),
