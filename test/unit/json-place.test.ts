@@ -43,7 +43,7 @@ describe("the place of a value in JSON text", () => {
           };
           write(value as Json, []);
           put("");
-          expect(JSON.parse(text)).toEqual(value);
+          expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
           for (const [path, position] of places) {
             const lines = text.slice(0, position).split("\n");
             const column = (lines.at(-1) as string).length + 1;
