@@ -63,6 +63,7 @@ async function* commits(
     // All of them before any is followed: the root tree links to the others.
     for (const object of inline) seen.add(object.id);
     for (const object of inline) {
+      if ("tombstone" in object) throw notThere(object.id, object);
       yield object;
       collect(object, seen, wanted);
     }

@@ -31,7 +31,8 @@ export function createCommitCache(): CommitCache {
 /** Makes a loaded commit of a stored one. */
 export function loadCommit(record: CommitRecord): LoadedCommit {
   const fields = decodeCommit(record.body, record.id);
-  const inline = new Map(record.inline.map((o) => [o.id, decodeRecord(o)]));
+  const whole = record.inline.filter((object) => "body" in object);
+  const inline = new Map(whole.map((object) => [object.id, decodeRecord(object)]));
   const tree = inline.get(fields.tree);
   if (tree?.type !== "tree") {
     throw new AgstateError(

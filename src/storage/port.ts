@@ -58,7 +58,7 @@ export interface CommitRecord {
   readonly time: number;
   /** A foreign system's id of this commit, found through an index. */
   readonly externalId: string | null;
-  readonly inline: readonly ObjectRecord[];
+  readonly inline: readonly StoredObject[];
 }
 
 /** A commit's place in the history, without its contents. */
@@ -319,6 +319,33 @@ export interface Swept {
   readonly spared: readonly ObjectId[];
 }
 
+/** What is taken out of a workflow's rows in place: nothing else ever changes them. */
+export interface Redaction {
+  /** Objects whose bytes go; their rows become tombstones. Ids that are not stored are passed over. */
+  readonly tombstones: readonly TombstoneRecord[];
+  /** Commits whose rows hold some of these: the copies there become tombstones too. */
+  readonly inline: readonly ObjectId[];
+  /**
+   * Commits below which history is dropped: of the parents in their rows these remain. Their bodies keep telling
+   * all. A log entry that was kept with such a commit is kept on its own.
+   */
+  readonly grafts: readonly { readonly id: ObjectId; readonly parents: readonly ObjectId[] }[];
+  /** Pending rows that go, each by its key and index. */
+  readonly pending?: readonly { readonly key: string; readonly index: number }[] | undefined;
+}
+
+/** How much a redaction changed. */
+export interface Redacted {
+  /** Rows of objects that became tombstones. */
+  readonly objects: number;
+  /** Copies in commits' rows that became tombstones. */
+  readonly inline: number;
+  readonly grafts: number;
+  readonly pending: number;
+  /** Bytes of bodies that went. */
+  readonly bytes: number;
+}
+
 /** Counts and names of what a scan found wrong with the rows themselves, as a backend sees it. */
 export interface StructureProblem {
   readonly what: string;
@@ -459,6 +486,13 @@ export interface Storage {
    * entry that was kept with a removed commit is kept on its own.
    */
   sweep(workflow: string, ids: readonly ObjectId[], by: number): Promise<Swept>;
+
+  /**
+   * Puts tombstones in the place of objects, drops parents from commits' rows and removes pending rows, in one
+   * transaction. Done again, it does nothing. A write that sends an object whose row is a tombstone brings it
+   * back, so whoever takes something out for good looks again.
+   */
+  redact(workflow: string, redaction: Redaction): Promise<Redacted>;
 
   /**
    * Calls `wake` soon after refs of the workflow may have moved, by this process or another.

@@ -178,6 +178,10 @@ class Fsck {
     const inline = new Map<ObjectId, Known>();
     for (const object of commit.inline) {
       this.objects++;
+      if ("tombstone" in object) {
+        this.erased.add(object.id);
+        continue;
+      }
       const known = this.inspect(object, `${object.id} (in commit ${commit.id})`);
       if (known !== null) inline.set(object.id, known);
     }

@@ -10,6 +10,8 @@ import type {
   RefMove,
   RefRow,
   Storage,
+  StoredObject,
+  TombstoneRecord,
   WorkflowRecord,
   WriteAnswer,
   WriteBatch,
@@ -241,6 +243,16 @@ export function sameObject(found: unknown, expected: ObjectRecord): void {
   sameBytes(actual.body, expected.body);
 }
 
+/** Asserts that a tombstone stands there, and nothing else of the object. */
+export function sameTombstone(found: StoredObject | undefined, expected: TombstoneRecord): void {
+  assert.ok(found !== undefined, `nothing stands in the place of ${expected.id}`);
+  assert.ok("tombstone" in found, `${expected.id} is an object still`);
+  const { id, type, tombstone } = found;
+  assert.deepEqual({ id, type }, { id: expected.id, type: expected.type });
+  sameBytes(tombstone, expected.tombstone);
+  assert.ok(!("body" in found));
+}
+
 /** Asserts that a commit came back as it was written, its graph columns and inlined objects too. */
 export function sameCommit(actual: CommitRecord | undefined, expected: CommitRecord): void {
   assert.ok(actual !== undefined, `commit ${expected.id} is not stored`);
@@ -254,7 +266,10 @@ export function sameCommit(actual: CommitRecord | undefined, expected: CommitRec
   assert.deepEqual(plain(actual), plain(expected));
   sameBytes(actual.body, expected.body);
   assert.equal(actual.inline.length, expected.inline.length);
-  for (const [i, object] of expected.inline.entries()) sameObject(actual.inline[i], object);
+  for (const [i, object] of expected.inline.entries()) {
+    if ("tombstone" in object) sameTombstone(actual.inline[i], object);
+    else sameObject(actual.inline[i], object);
+  }
 }
 
 /** Asserts that the store holds none of these ids, neither as object nor as commit. */

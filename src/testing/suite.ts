@@ -6,6 +6,7 @@ import { lifeCases } from "./cases/life.js";
 import { moveCases } from "./cases/moves.js";
 import { objectCases } from "./cases/objects.js";
 import { pendingCases } from "./cases/pending.js";
+import { redactCases } from "./cases/redact.js";
 import { reflogCases } from "./cases/reflog.js";
 import { refCases } from "./cases/refs.js";
 import { watchCases } from "./cases/watch.js";
@@ -21,6 +22,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...belowCases,
   ...graphCases,
   ...collectCases,
+  ...redactCases,
   ...pendingCases,
   ...lifeCases,
   ...watchCases,

@@ -7,9 +7,11 @@ import type {
   MoveAnswer,
   ObjectRecord,
   PendingRow,
+  Redacted,
   RefRow,
   Storage,
   StoredReflogEntry,
+  TombstoneRecord,
   WriteAnswer,
 } from "../../src/storage/port.js";
 import { unknownId } from "../../src/testing/fixtures.js";
@@ -561,6 +563,74 @@ export const canaries: Readonly<Record<string, Canary>> = {
     condemn: (w, ids, before) => good.condemn(w, ids, before, 1),
     sweep: (w, ids) => good.sweep(w, ids, 1),
   }),
+  "buries nothing": (good) => ({
+    ...forward(good),
+    redact: (w, redaction) => good.redact(w, { ...redaction, tombstones: [] }),
+  }),
+  "buries objects, but no copies in commits' rows": (good) => ({
+    ...forward(good),
+    redact: (w, redaction) => good.redact(w, { ...redaction, inline: [] }),
+  }),
+  "buries what it has buried before": (good) => {
+    const stones = new Map<ObjectId, TombstoneRecord>();
+    return {
+      ...forward(good),
+      async redact(w, redaction) {
+        for (const stone of redaction.tombstones) stones.set(stone.id, stone);
+        return good.redact(w, redaction);
+      },
+      readObjects: async (w, ids) =>
+        (await good.readObjects(w, ids)).map((o) =>
+          o && "tombstone" in o ? (stones.get(o.id) ?? o) : o,
+        ),
+    };
+  },
+  "never brings back what is buried": (good) => {
+    const stones = new Set<ObjectId>();
+    return {
+      ...forward(good),
+      write: (batch) =>
+        good.write({ ...batch, objects: batch.objects.filter(({ id }) => !stones.has(id)) }),
+      async redact(w, redaction) {
+        for (const { id } of redaction.tombstones) stones.add(id);
+        return good.redact(w, redaction);
+      },
+    };
+  },
+  "keeps the parents of grafted commits": (good) => ({
+    ...forward(good),
+    redact: (w, redaction) => good.redact(w, { ...redaction, grafts: [] }),
+  }),
+  "drops all parents of grafted commits": (good) => ({
+    ...forward(good),
+    redact: (w, { grafts, ...rest }) =>
+      good.redact(w, { ...rest, grafts: grafts.map(({ id }) => ({ id, parents: [] })) }),
+  }),
+  "keeps pending rows": (good) => ({
+    ...forward(good),
+    redact: (w, { tombstones, inline, grafts }) => good.redact(w, { tombstones, inline, grafts }),
+  }),
+  "drops pending rows of a key alike": (good) => ({
+    ...forward(good),
+    async redact(w, redaction) {
+      const redacted = await good.redact(w, redaction);
+      const dropPending = (redaction.pending ?? []).map(({ key }) => key);
+      await good.write({ workflow: w, objects: [], moves: [], atomic: false, dropPending });
+      return redacted;
+    },
+  }),
+  "counts a redaction twice": (good) => {
+    const before = new Map<string, Redacted>();
+    return {
+      ...forward(good),
+      async redact(w, redaction) {
+        const key = JSON.stringify([w, redaction]);
+        const redacted = before.get(key) ?? (await good.redact(w, redaction));
+        before.set(key, redacted);
+        return redacted;
+      },
+    };
+  },
   "reads a head's commit from elsewhere": (good) => ({
     ...forward(good),
     async readHead(w, ref) {

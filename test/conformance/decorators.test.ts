@@ -4,6 +4,7 @@ import { counting } from "../../src/storage/decorators/counting.js";
 import { forward } from "../../src/storage/decorators/forward.js";
 import { verifying } from "../../src/storage/decorators/verifying.js";
 import type { Storage } from "../../src/storage/port.js";
+import { bytesOf } from "../../src/storage/rows/inline.js";
 import {
   ABSENT,
   begin,
@@ -85,7 +86,7 @@ describe("what is read below objects", () => {
     const counted = counting(withReadBelow(storage));
     const request = { entries: ["state"], maxObjects: 10, maxBytes: 1000 };
     await counted.storage.readBelow!("w", { ...request, commits: [root.id] });
-    const inRow = root.body.length + root.inline[0]!.body.length;
+    const inRow = root.body.length + bytesOf(root.inline[0]!).length;
     expect(counted.counts()).toMatchObject({
       calls: { readBelow: 1, readObjects: 0, readCommits: 0 },
       roundTrips: 1,

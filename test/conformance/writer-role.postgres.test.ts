@@ -33,6 +33,7 @@ conformanceSuite(
           ...forward(await openAs(as.writer)),
           condemn: maintainer.condemn.bind(maintainer),
           sweep: maintainer.sweep.bind(maintainer),
+          redact: maintainer.redact.bind(maintainer),
         };
       };
       return {

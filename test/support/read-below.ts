@@ -79,7 +79,7 @@ async function below(
 function rootIds(commit: CommitRecord, entries: readonly string[]): ObjectId[] {
   const [, tree] = /^tree ([0-9a-f]{64})\n/.exec(Buffer.from(commit.body).toString("latin1")) ?? [];
   const root = commit.inline.find(({ id }) => id === tree);
-  const named = root === undefined ? [] : (entriesOf(root.body) ?? []);
+  const named = root === undefined || "tombstone" in root ? [] : (entriesOf(root.body) ?? []);
   return named.filter(({ name }) => entries.includes(name)).map(({ id }) => id);
 }
 

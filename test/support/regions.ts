@@ -81,7 +81,7 @@ function noting(storage: Storage, note: () => void): Storage {
       const member = Reflect.get(target, key, receiver);
       if (typeof member !== "function") return member;
       return (...args: unknown[]) => {
-        if (["write", "condemn", "sweep"].includes(String(key))) note();
+        if (["write", "condemn", "sweep", "redact"].includes(String(key))) note();
         return member.apply(target, args);
       };
     },

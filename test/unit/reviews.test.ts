@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { ObjectId } from "../../src/core/ids.js";
 import type { Branch, GovernancePolicy, RunContext, Tool } from "../../src/index.js";
 import { hashObject } from "../../src/objects/hash.js";
+import { bytesOf } from "../../src/storage/rows/inline.js";
 import { agstateError, all, BACKENDS, makeStore } from "../support/stores.js";
 
 const BOOKING: GovernancePolicy = {
@@ -264,7 +265,9 @@ describe.each(BACKENDS)("reviews on %s", (backend) => {
     const kept = await storage.readObjects("w", [email]);
     expect(kept).toEqual([expect.objectContaining({ id: email })]);
     const [commit] = await storage.readCommits("w", [review.info.commit as ObjectId]);
-    const record = commit?.inline.map(({ body }) => Buffer.from(body).toString("latin1")).join();
+    const record = commit?.inline
+      .map((object) => Buffer.from(bytesOf(object)).toString("latin1"))
+      .join();
     expect(record).not.toContain("eve@");
     await review.approve({ actor: "eve" });
     expect(await branch.step(spec, () => 1)).toBe(1);

@@ -7,6 +7,7 @@ import {
   type StepSpec,
   type Tool,
 } from "../../src/index.js";
+import { bytesOf } from "../../src/storage/rows/inline.js";
 import { agstateError, all, BACKENDS, makeStore } from "../support/stores.js";
 
 /** A tool that notes each call. */
@@ -237,7 +238,7 @@ describe.each(BACKENDS)("the step log on %s", (backend) => {
         "body" in o ? Buffer.from(o.body).toString() : "",
       );
       const commits = (await storage.scanCommits("w", null, 1000)).rows.flatMap((c) =>
-        [c, ...c.inline].map(({ body }) => Buffer.from(body).toString()),
+        [c.body, ...c.inline.map(bytesOf)].map((body) => Buffer.from(body).toString()),
       );
       for (const text of [...bodies, ...commits]) expect(text).not.toMatch(/Bearer abc|p1|p2/);
     });

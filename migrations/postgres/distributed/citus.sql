@@ -61,7 +61,7 @@ SELECT create_distributed_function(p.oid::regprocedure) FROM pg_proc AS p
 SELECT create_distributed_function(p.oid::regprocedure, 'p_workflow', colocate_with => 'workflows')
   FROM pg_proc AS p
   WHERE p.pronamespace = quote_ident(:'schema')::regnamespace
-    AND p.proname IN ('append_commit', 'condemn', 'read_below', 'read_graph', 'reflog_entry', 'sweep',
+    AND p.proname IN ('append_commit', 'condemn', 'read_below', 'read_graph', 'redact', 'reflog_entry', 'sweep',
       'write_batches', 'write_pending');
 
 INSERT INTO :"schema".meta AS t (key, value) VALUES ('distributed', 'citus')

@@ -9,7 +9,7 @@
 -- reader      SELECT on every table, EXECUTE on the functions that only read.
 -- writer      the same, and EXECUTE on the functions that write, which run with the maintainer's rights. No
 --             INSERT, UPDATE or DELETE, but on the rows of watchers that it made itself.
--- maintainer  owns the tables and functions, and may CREATE in the schema: migrates and collects.
+-- maintainer  owns the tables and functions, and may CREATE in the schema: migrates, collects and erases.
 --
 -- What a function that writes can do is what it is for: move a ref and tell of that in its log, add
 -- commits and objects, put and drop pending rows, which are no history. It replaces a stored one only where that is damaged, by bytes that hash to its id.

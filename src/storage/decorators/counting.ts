@@ -46,6 +46,7 @@ const METHODS: readonly Method[] = [
   "readAbandoned",
   "condemn",
   "sweep",
+  "redact",
   "watch",
   "checkStructure",
   "usage",
@@ -70,17 +71,21 @@ export function counting(storage: Storage): CountingStorage {
   };
   const moved = { ...none };
 
-  type Sized = StoredObject | { body: Uint8Array; inline: readonly { body: Uint8Array }[] };
+  type Sized = StoredObject | { body: Uint8Array; inline: readonly StoredObject[] };
+
+  function sizeOf(item: Sized): number {
+    return "tombstone" in item ? item.tombstone.length : item.body.length;
+  }
 
   function tally(way: "Written" | "Read", items: readonly (Sized | undefined)[]): void {
     for (const item of items) {
       if (item === undefined) continue;
       moved[`objects${way}`]++;
-      moved[`bytes${way}`] += "tombstone" in item ? item.tombstone.length : item.body.length;
+      moved[`bytes${way}`] += sizeOf(item);
       if ("inline" in item) {
         for (const inner of item.inline) {
           moved[`objects${way}`]++;
-          moved[`bytes${way}`] += inner.body.length;
+          moved[`bytes${way}`] += sizeOf(inner);
         }
       }
     }
@@ -163,6 +168,7 @@ export function counting(storage: Storage): CountingStorage {
     readAbandoned: (w, since) => call("readAbandoned", () => storage.readAbandoned(w, since)),
     condemn: (w, ids, before, by) => call("condemn", () => storage.condemn(w, ids, before, by)),
     sweep: (w, ids, by) => call("sweep", () => storage.sweep(w, ids, by)),
+    redact: (w, redaction) => call("redact", () => storage.redact(w, redaction)),
     watch: (w, wake) => call("watch", () => storage.watch(w, wake)),
     checkStructure: () => call("checkStructure", () => storage.checkStructure()),
     usage: (w) => call("usage", () => storage.usage(w)),

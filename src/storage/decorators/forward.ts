@@ -26,6 +26,7 @@ export function forward(storage: Storage): Storage {
     readAbandoned: (w, since) => storage.readAbandoned(w, since),
     condemn: (w, ids, before, by) => storage.condemn(w, ids, before, by),
     sweep: (w, ids, by) => storage.sweep(w, ids, by),
+    redact: (w, redaction) => storage.redact(w, redaction),
     watch: (w, wake) => storage.watch(w, wake),
     checkStructure: () => storage.checkStructure(),
     usage: (w) => storage.usage(w),

@@ -35,7 +35,7 @@ export function verifying(storage: Storage, verify: Verify): Storage {
 
   function checkCommit(commit: CommitRecord): void {
     verify("commit", commit.id, commit.body);
-    for (const object of commit.inline) checkObject(object);
+    for (const object of commit.inline) if (!("tombstone" in object)) checkObject(object);
   }
 
   const below = storage.readBelow?.bind(storage);

@@ -11,6 +11,8 @@ import {
   hasMoved,
   type ObjectType,
   type PendingRow,
+  type Redacted,
+  type Redaction,
   type RefPattern,
   type RefRow,
   type ScanPage,
@@ -24,7 +26,10 @@ import {
   type WriteAnswer,
   type WriteBatch,
 } from "../port.js";
+import { bytesOf, inlineSize } from "../rows/inline.js";
 import { pendingCursor, pendingPage } from "../rows/pending.js";
+import { NOTHING_REDACTED } from "../rows/redaction.js";
+import { redact } from "./redact.js";
 import {
   applyBatch,
   copyCommit,
@@ -261,6 +266,11 @@ class MemoryStorage implements Storage {
     return { removed, spared };
   }
 
+  async redact(w: string, redaction: Redaction): Promise<Redacted> {
+    const state = this.#workflows.get(w);
+    return state === undefined ? NOTHING_REDACTED : redact(state, redaction);
+  }
+
   async watch(w: string, wake: () => void): Promise<Watch> {
     const remove = this.#wakers.add(w, wake);
     return { close: async () => remove() };
@@ -273,11 +283,14 @@ class MemoryStorage implements Storage {
   async usage(w: string) {
     const state = this.#workflows.get(w);
     const commits = [...(state?.commits.values() ?? [])];
-    const objects = [...(state?.objects.values() ?? []), ...commits.flatMap((c) => c.inline)];
+    const stored = [...(state?.objects.values() ?? []), ...commits.flatMap((c) => c.inline)];
+    const whole = inlineSize(stored);
     const pending = state === undefined ? [] : readPending(state, [""]);
-    const bodies = [...commits, ...objects, ...pending];
-    const bytes = bodies.reduce((sum, { body }) => sum + body.length, 0);
-    return { commits: commits.length, objects: objects.length, pending: pending.length, bytes };
+    const bytes = [...commits, ...pending].reduce(
+      (sum, { body }) => sum + body.length,
+      whole.bytes,
+    );
+    return { commits: commits.length, objects: whole.objects, pending: pending.length, bytes };
   }
 
   async describe() {
@@ -308,12 +321,12 @@ function seenRows(state: WorkflowState, type: SeenRow["type"], before: number): 
       meet(
         id,
         generation,
-        inline.reduce((sum, object) => sum + object.body.length, body.length),
+        inline.reduce((sum, object) => sum + bytesOf(object).length, body.length),
       );
     }
   } else {
     for (const object of state.objects.values()) {
-      if (object.type === type) meet(object.id, 0, object.body.length);
+      if (object.type === type) meet(object.id, 0, bytesOf(object).length);
     }
   }
   return rows;

@@ -7,10 +7,10 @@ import {
   type CommitRecord,
   type MoveAnswer,
   meets,
-  type ObjectRecord,
   type PendingRow,
   type RefMove,
   type RefRow,
+  type StoredObject,
   type StoredReflogEntry,
   type WorkflowRecord,
   type WriteBatch,
@@ -18,7 +18,7 @@ import {
 
 /** One workflow of the model: plain maps, changed only by {@link applyBatch} and by collection. */
 export class WorkflowState {
-  readonly objects = new Map<ObjectId, ObjectRecord>();
+  readonly objects = new Map<ObjectId, StoredObject>();
   readonly commits = new Map<ObjectId, CommitRecord>();
   readonly refs = new Map<string, RefRow>();
   /** Entries of a ref in the order of their `seq`, from 1. */
@@ -167,15 +167,17 @@ function happen(state: WorkflowState, move: RefMove, options: BackendOptions): R
 }
 
 /** A copy, so that bytes which the caller changes later, or was handed, are never the store's. */
-export function copyObject(object: ObjectRecord): ObjectRecord {
-  return { ...object, ...copyBody(object) };
+export function copyObject(object: StoredObject): StoredObject {
+  return "tombstone" in object
+    ? { ...object, tombstone: new Uint8Array(object.tombstone) }
+    : { ...object, ...copyBody(object) };
 }
 
 function copyBody(holder: { body: Uint8Array }): { body: Uint8Array } {
   return { body: new Uint8Array(holder.body) };
 }
 
-function copyAll(commit: CommitRecord): ObjectRecord[] {
+function copyAll(commit: CommitRecord): StoredObject[] {
   return commit.inline.map(copyObject);
 }
 

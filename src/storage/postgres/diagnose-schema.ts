@@ -14,8 +14,8 @@ const WRITES: Readonly<Record<string, readonly string[]>> = {
   pending: ["INSERT", "UPDATE"],
 };
 
-/** Functions that only collection calls. */
-const COLLECTING = ["condemn", "sweep"];
+/** Functions that only a maintainer calls. */
+const COLLECTING = ["condemn", "redact", "sweep"];
 
 /** Functions that the ones that write call: with their own rights where they have an owner's. */
 const INNER = ["notify_watchers"];

@@ -7,6 +7,8 @@ import type {
   GraphNode,
   Head,
   PendingRow,
+  Redacted,
+  Redaction,
   RefPattern,
   RefRow,
   ScanPage,
@@ -23,12 +25,13 @@ import type {
   WriteAnswer,
   WriteBatch,
 } from "../port.js";
-import { TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
+import { inlineSize, TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
 import { pendingCursor, pendingPage } from "../rows/pending.js";
 import type { Connection } from "./connection.js";
 import type { Queries } from "./queries.js";
-import { explainCollectRefusal } from "./refusal.js";
+import { encodeRedaction, type RedactedColumns } from "./redact.js";
+import { explainMaintainRefusal } from "./refusal.js";
 import {
   type BelowColumns,
   belowOf,
@@ -256,6 +259,21 @@ export class PostgresStorage implements Storage {
     return { removed: Number(row?.removed ?? 0), spared: splitIds(row?.spared ?? "") };
   }
 
+  async redact(w: string, redaction: Redaction): Promise<Redacted> {
+    const [row] = await this.maintaining(
+      this.rows<RedactedColumns>("redact", w, ...encodeRedaction(redaction)),
+      "taking something out of history",
+      "it",
+    );
+    return {
+      objects: Number(row?.objects ?? 0),
+      inline: Number(row?.inline ?? 0),
+      grafts: Number(row?.grafts ?? 0),
+      pending: Number(row?.pending ?? 0),
+      bytes: Number(row?.bytes ?? 0),
+    };
+  }
+
   watch(w: string, wake: () => void): Promise<Watch> {
     return this.parts.watching.watch(w, wake);
   }
@@ -291,10 +309,9 @@ export class PostgresStorage implements Storage {
         PAGE,
       );
       for (const { id, inline } of rows) {
-        for (const { body } of unpackInline(inline, id)) {
-          usage.objects++;
-          usage.bytes += body.length;
-        }
+        const kept = inlineSize(unpackInline(inline, id));
+        usage.objects += kept.objects;
+        usage.bytes += kept.bytes;
       }
       const last = rows.at(-1);
       if (last === undefined || rows.length < PAGE) return usage;
@@ -322,8 +339,12 @@ export class PostgresStorage implements Storage {
   }
 
   private collecting<T>(call: Promise<T>): Promise<T> {
+    return this.maintaining(call, "removing what nothing refers to", "agstate gc");
+  }
+
+  private maintaining<T>(call: Promise<T>, what: string, command: string): Promise<T> {
     return call.catch(async (error: unknown) => {
-      throw await explainCollectRefusal(this.parts.connection, error);
+      throw await explainMaintainRefusal(this.parts.connection, error, what, command);
     });
   }
 

@@ -60,10 +60,18 @@ export async function explainRefusal(
   );
 }
 
-/** Says what is missing where the server refused to collect, and who may; other errors stay as they are. */
-export async function explainCollectRefusal(
+/**
+ * Says what is missing where the server refused what only a maintainer may do, and who may; other errors stay as they
+ * are.
+ *
+ * @param what what was refused, as "removing ..."
+ * @param command what to run again
+ */
+export async function explainMaintainRefusal(
   connection: Connection,
   error: unknown,
+  what: string,
+  command: string,
 ): Promise<unknown> {
   if (!(error instanceof AgstateError) || codeOf(error.cause) !== "42501") return error;
   const { location } = connection;
@@ -73,7 +81,7 @@ export async function explainCollectRefusal(
   const missing = kind === "function" ? `EXECUTE on function ${name}` : "rights on the tables";
   return new AgstateError(
     "STORE_READONLY",
-    `store ${location}: role ${row?.role} lacks ${missing}, which removing what nothing refers to needs (${message}); run agstate gc as a member of the store's maintainer role, which agstate migrate --roles makes, or as the owner of its tables`,
+    `store ${location}: role ${row?.role} lacks ${missing}, which ${what} needs (${message}); run ${command} as a member of the store's maintainer role, which agstate migrate --roles makes, or as the owner of its tables`,
     { location, role: row?.role, missing, code: "42501" },
     { cause: error.cause },
   );

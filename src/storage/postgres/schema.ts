@@ -1,5 +1,5 @@
 /** Number of the newest migration that this version knows. */
-export const SCHEMA_VERSION = 9;
+export const SCHEMA_VERSION = 10;
 
 /** The schema that is used where the URL names none. */
 export const DEFAULT_SCHEMA = "agstate";

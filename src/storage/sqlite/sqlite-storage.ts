@@ -8,6 +8,8 @@ import {
   hasMoved,
   type PackedGraph,
   type PendingRow,
+  type Redacted,
+  type Redaction,
   type RefPattern,
   type RefRow,
   type ScanPage,
@@ -24,14 +26,16 @@ import {
   type WriteAnswer,
   type WriteBatch,
 } from "../port.js";
-import { typeOf, unpackInline } from "../rows/inline.js";
+import { inlineSize, typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, objectOf } from "../rows/objects.js";
 import { pendingCursor, pendingPage } from "../rows/pending.js";
+import { NOTHING_REDACTED } from "../rows/redaction.js";
 import { scanSeen, sweep } from "./collect.js";
 import { toStoreError } from "./errors.js";
 import { readNear } from "./graph-near.js";
 import { walkGraph } from "./graph-walk.js";
 import type { GroupWriter } from "./group-writer.js";
+import { redact } from "./redact.js";
 import { ReflogReader } from "./reflog-reader.js";
 import { retryWhileBusy } from "./retry.js";
 import {
@@ -256,6 +260,11 @@ export class SqliteStorage implements Storage {
     return swept ?? { removed: 0, spared: [] };
   }
 
+  async redact(w: string, redaction: Redaction): Promise<Redacted> {
+    const redacted = await this.#change(w, (statements, wf) => redact(statements, wf, redaction));
+    return redacted ?? NOTHING_REDACTED;
+  }
+
   watch(w: string, wake: () => void): Promise<Watch> {
     return this.#retry(() => this.#watching.watch(w, wake));
   }
@@ -277,10 +286,9 @@ export class SqliteStorage implements Storage {
         bytes: bytes + objects.bytes + pending.bytes,
       };
       for (const { id, inline } of statements.commitInlines.iterate(wf)) {
-        for (const { body } of unpackInline(inline, idOf(id))) {
-          usage.objects++;
-          usage.bytes += body.length;
-        }
+        const kept = inlineSize(unpackInline(inline, idOf(id)));
+        usage.objects += kept.objects;
+        usage.bytes += kept.bytes;
       }
       return usage;
     });

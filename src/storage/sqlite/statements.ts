@@ -100,6 +100,17 @@ const SQL = {
         log_reason, coalesce(log_trace, '')
       FROM objects WHERE wf = ? AND id = ? AND log_ref IS NOT NULL`,
   remove: "DELETE FROM objects WHERE wf = ? AND id = ?",
+  inlineOf:
+    "SELECT inline FROM objects WHERE wf = ? AND id = ? AND type = 1 AND inline IS NOT NULL",
+  setInline: "UPDATE objects SET inline = ? WHERE wf = ? AND id = ? AND type = 1",
+  graft: `UPDATE objects SET parents = ?, log_ref = NULL, log_seq = NULL, log_time = NULL,
+      log_incarnation = NULL, log_previous = NULL, log_actor = NULL, log_reason = NULL, log_trace = NULL
+    WHERE wf = ? AND id = ? AND type = 1`,
+  bury: `UPDATE objects SET kind = 1, encoding = 0, body = ?
+    WHERE wf = ? AND id = ? AND type <> 1 AND kind = 0`,
+  bodySize: "SELECT length(body) FROM objects WHERE wf = ? AND id = ? AND type <> 1 AND kind = 0",
+  pendingSize: "SELECT length(body) FROM pending WHERE wf = ? AND key = ? AND idx = ?",
+  removePending: "DELETE FROM pending WHERE wf = ? AND key = ? AND idx = ?",
   abandoned: `SELECT DISTINCT e.old FROM refs AS r JOIN reflog AS e ON e.ref = r.ref
     WHERE r.wf = ? AND e.time >= ? AND e.old IS NOT NULL`,
 
@@ -155,6 +166,9 @@ interface Rows {
   commitsExternal: { id: Buffer };
   commitUsage: { commits: number; bytes: number };
   commitInlines: { id: Buffer; inline: Buffer };
+  inlineOf: Buffer;
+  bodySize: number;
+  pendingSize: number;
   seenAfter: SeenColumns;
   seen: { type: number; seen_at: number };
   abandoned: { old: Buffer };
@@ -207,6 +221,9 @@ const PLUCKED: ReadonlySet<Name> = new Set([
   "commitStored",
   "commitRowid",
   "commitsNear",
+  "inlineOf",
+  "bodySize",
+  "pendingSize",
   "dataVersion",
   "meta",
 ]);
