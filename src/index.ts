@@ -8,6 +8,7 @@ export type { Finding } from "./core/finding.js";
 export type { JsonValue } from "./core/json.js";
 export { DEFAULT_LIMITS, type Limits } from "./core/limits.js";
 export type { StepCall, StepClass, StepGrant, StepHooks, StepOutcome } from "./core/step-hooks.js";
+export { isWithheld, Withheld, type WithheldReason } from "./core/withheld.js";
 export { readGovernanceFile } from "./governance/file.js";
 export {
   checkGovernance,

@@ -75,5 +75,6 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   CORRUPT_OBJECT: EXIT.damaged,
   UNSUPPORTED_ENCODING: EXIT.damaged,
   ERASED: EXIT.notFound,
+  WITHHELD: EXIT.notFound,
   INTERNAL: EXIT.internal,
 };

@@ -188,6 +188,7 @@ async function unlessDamaged(act: () => Promise<void>): Promise<void> {
   try {
     await act();
   } catch (error) {
-    if (!isAgstateError(error, "MISSING_OBJECT", "CORRUPT_OBJECT", "ERASED")) throw error;
+    if (!isAgstateError(error, "MISSING_OBJECT", "CORRUPT_OBJECT", "ERASED", "WITHHELD"))
+      throw error;
   }
 }

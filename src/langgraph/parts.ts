@@ -12,7 +12,7 @@ import {
   type ObjectReader,
   type ObjectsAtHand,
 } from "../objects/reader.js";
-import { ObjectSink } from "../objects/sink.js";
+import type { ObjectSink } from "../objects/sink.js";
 import type { CommitWithState, Repository } from "../store/repository.js";
 import { type PreparedCommit, prepareCommit } from "../store/write-commit.js";
 import {
@@ -91,7 +91,7 @@ export class CheckpointParts {
     fresh: ObjectsAtHand = new Map(),
   ): Promise<{ record: CheckpointRecord; commit: PreparedCommit }> {
     const { repository } = this;
-    const sink = new ObjectSink();
+    const sink = repository.newSink();
     const channels = this.change(given.channels, below?.record.channels);
     const frame = this.change(storedFrame(given), below && storedFrame(below.record));
     const same = channels.after === channels.before ? below?.commit.root.state : undefined;

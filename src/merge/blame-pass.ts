@@ -69,7 +69,7 @@ export class Passing {
     try {
       comparison = await this.compare(child, parent, asked);
     } catch (error) {
-      if (!isAgstateError(error, "MISSING_OBJECT", "ERASED")) throw error;
+      if (!isAgstateError(error, "MISSING_OBJECT", "ERASED", "WITHHELD")) throw error;
       for (const { questions, spans } of asked.all()) {
         for (const question of questions) this.lost.add(question);
         for (const { question } of spans) this.lost.add(question);

@@ -49,12 +49,12 @@ export async function warm(
       level = next;
     }
   } catch (error) {
-    if (!isAgstateError(error, "MISSING_OBJECT", "ERASED")) throw error;
+    if (!isAgstateError(error, "MISSING_OBJECT", "ERASED", "WITHHELD")) throw error;
   }
 }
 
 function* waysBelow(object: DecodedObject, { asked, depth }: Way): Generator<Way> {
-  if (object.type === "blob") return;
+  if (object.type !== "tree") return;
   const { entries } = object;
   switch (treeKind(entries)) {
     case "text":

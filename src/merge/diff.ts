@@ -1,5 +1,6 @@
 import { hasOwn, isJsonObject, type JsonValue } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
+import { isWithheld } from "../core/withheld.js";
 import { canonicalText } from "../objects/canonical.js";
 import { decodeValue } from "../objects/decode.js";
 import { KeyTable } from "../objects/draft/key-table.js";
@@ -81,10 +82,14 @@ class Differ {
     };
   }
 
-  /** Takes a blob's value at hand; trees stay behind their links. */
+  /** Takes at hand what a blob holds, or what stands for an object that is not told; trees stay behind their links. */
   private async open(side: Side): Promise<Side> {
-    if ("value" in side || side.link.type === "tree") return side;
-    return { value: JSON.parse(await this.reader.text(side.link.id)) as JsonValue };
+    if ("value" in side) return side;
+    const { id } = side.link;
+    const object = await this.reader.read(id);
+    if (object.type === "tree") return side;
+    if (object.type === "blob") return { value: JSON.parse(object.text) as JsonValue };
+    return { value: this.reader.withheld(id, object) as unknown as JsonValue };
   }
 
   private async value(side: Side): Promise<JsonValue> {
@@ -94,6 +99,7 @@ class Differ {
   private async kind(side: Side): Promise<"object" | "list" | "scalar"> {
     if ("value" in side) {
       if (Array.isArray(side.value)) return "list";
+      if (isWithheld(side.value)) return "scalar";
       return isJsonObject(side.value) ? "object" : "scalar";
     }
     const kind = treeKind(await this.reader.tree(side.link.id));

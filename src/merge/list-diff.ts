@@ -1,7 +1,7 @@
 import type { ObjectId } from "../core/ids.js";
 import type { Link } from "../objects/encode.js";
 import type { ObjectReader } from "../objects/reader.js";
-import { splitArray } from "../objects/runs.js";
+import { runElements } from "../objects/run-elements.js";
 import { readNode, type SequenceEntry } from "../objects/sequence.js";
 import { gaps } from "./align.js";
 
@@ -113,8 +113,9 @@ async function elements(reader: ObjectReader, list: readonly Placed[]): Promise<
   await reader.readAll(runs.map((placed) => placed.entry.id));
   const found: SequenceElement[] = [];
   for (const { entry } of list) {
-    if (entry.kind === "e") found.push({ link: entry });
-    else for (const text of splitArray(await reader.text(entry.id))) found.push({ text });
+    for (const element of await runElements(reader, entry)) {
+      found.push("id" in element ? { link: element } : element);
+    }
   }
   return found;
 }

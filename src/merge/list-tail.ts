@@ -1,11 +1,10 @@
 import type { JsonValue } from "../core/json.js";
 import type { Link } from "../objects/encode.js";
 import type { ObjectReader } from "../objects/reader.js";
-import { splitArray } from "../objects/runs.js";
 import { readNode, type SequenceEntry } from "../objects/sequence.js";
 import { StoredSequence } from "../objects/sequence-edit.js";
 import { changedElements } from "./list-diff.js";
-import { elementsOf, identity, opened, type Side, same } from "./side.js";
+import { elementsOf, identity, opened, type Side, same, sidesOf, valueSide } from "./side.js";
 
 /** A list as a merge looks at it: behind a link, or all elements at hand. */
 export type ListSide =
@@ -20,7 +19,7 @@ export async function openList(reader: ObjectReader, side: Side): Promise<ListSi
     const { length } = await StoredSequence.open(reader, open.link.id);
     return { link: open.link, length };
   }
-  const elements = (open.value as readonly JsonValue[]).map((value): Side => ({ value }));
+  const elements = (open.value as readonly JsonValue[]).map((value) => valueSide(reader, value));
   return { length: elements.length, elements };
 }
 
@@ -91,12 +90,7 @@ export async function elementsFrom(
   const found: Side[] = [];
   for (let at = from; at < list.length; ) {
     const { entry, start, end } = await sequence.entryAt(at);
-    if (entry.kind === "e") found.push({ link: { type: entry.type, id: entry.id } });
-    else {
-      for (const text of splitArray(await reader.text(entry.id)).slice(at - start)) {
-        found.push({ value: JSON.parse(text) as JsonValue });
-      }
-    }
+    for (const side of (await sidesOf(reader, entry)).slice(at - start)) found.push(side);
     at = end;
   }
   return found;
@@ -173,16 +167,13 @@ class Cursor {
   /** Puts what the next entry holds in its place. */
   async open(): Promise<void> {
     const entry = this.ahead.pop()?.entry as SequenceEntry;
-    if (entry.kind === "e") {
-      this.ahead.push({ element: { link: { type: entry.type, id: entry.id } } });
-    } else if (entry.kind === "n") {
+    if (entry.kind === "n") {
       for (const below of readNode(await this.reader.tree(entry.id), entry.id).toReversed()) {
         this.ahead.push({ entry: below });
       }
     } else {
-      for (const text of splitArray(await this.reader.text(entry.id)).reverse()) {
-        this.ahead.push({ element: { value: JSON.parse(text) as JsonValue } });
-      }
+      const elements = await sidesOf(this.reader, entry);
+      for (const element of elements.reverse()) this.ahead.push({ element });
     }
   }
 }

@@ -4,7 +4,7 @@ import { createDraftContext } from "../objects/draft/draft.js";
 import type { Link } from "../objects/encode.js";
 import type { Isolation } from "../objects/isolation.js";
 import type { ObjectReader } from "../objects/reader.js";
-import { ObjectSink } from "../objects/sink.js";
+import type { ObjectSink } from "../objects/sink.js";
 import type { Contest, Settlement } from "./contest.js";
 import type { HistoryReader } from "./history.js";
 import type { PathMarks } from "./path-marks.js";
@@ -26,6 +26,8 @@ export interface MergeStep {
 
 export interface MergeInput {
   readonly reader: ObjectReader;
+  /** For what the merge makes: sealed as what it merges. */
+  readonly newSink: () => ObjectSink;
   readonly commits: CommitReader;
   readonly history: Pick<HistoryReader, "mergeBases">;
   readonly isolation: Isolation | null;
@@ -68,8 +70,8 @@ export function resultObjects({ sink, root }: MergeOutcome): ObjectSink {
  * The same input gives the same result, whatever was read before.
  */
 export async function mergeCommits(input: MergeInput): Promise<MergeOutcome> {
-  const sink = new ObjectSink();
-  const scratch = new ObjectSink();
+  const sink = input.newSink();
+  const scratch = input.newSink();
   const reader = input.reader.with({ get: (id) => sink.get(id) ?? scratch.get(id) });
   const context = createDraftContext(reader, sink);
   const scratchContext = createDraftContext(reader, scratch);

@@ -1,5 +1,7 @@
+import { isAgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import { isJsonObject, type JsonValue } from "../core/json.js";
+import { isWithheld } from "../core/withheld.js";
 import { canonicalText } from "../objects/canonical.js";
 import { decodeValue } from "../objects/decode.js";
 import { type AnyDraft, unfold } from "../objects/draft/draft.js";
@@ -8,8 +10,9 @@ import { type Draft, type DraftContext, LeafDraft, StoredDraft } from "../object
 import type { Link } from "../objects/encode.js";
 import { hashObject } from "../objects/hash.js";
 import type { ObjectReader } from "../objects/reader.js";
-import { splitArray } from "../objects/runs.js";
-import { readNode } from "../objects/sequence.js";
+import { runElements } from "../objects/run-elements.js";
+import { PLAIN_SEAL, type Seal } from "../objects/sealing.js";
+import { readNode, type SequenceEntry } from "../objects/sequence.js";
 import { treeKind } from "../objects/tree-kind.js";
 
 /** A value that takes part in a merge: stored behind a link, or part of a blob that was read. */
@@ -23,12 +26,15 @@ interface StoredSide {
 interface ValueSide {
   readonly link?: undefined;
   readonly value: JsonValue;
+  /** How the value would be sealed, were it an object of its own; left out, not at all. */
+  readonly seal?: Seal;
 }
 
 /** What stands at a path: a value, or none. */
 export type MaybeSide = Side | undefined;
 
-export type ValueKind = "object" | "list" | "text" | "number" | "boolean" | "null";
+/** What a value is; of one that is withheld nobody knows. */
+export type ValueKind = "object" | "list" | "text" | "number" | "boolean" | "null" | "withheld";
 
 export const sideOf = (link: Link | undefined): MaybeSide => link && { link };
 
@@ -43,7 +49,7 @@ export function identity(side: Side): ObjectId {
   if (side.link !== undefined) return side.link.id;
   let id = ids.get(side);
   if (id === undefined) {
-    id = hashObject("blob", Buffer.from(canonicalText(side.value)));
+    id = hashObject("blob", (side.seal ?? PLAIN_SEAL).seal(canonicalText(side.value)).body);
     ids.set(side, id);
   }
   return id;
@@ -73,22 +79,31 @@ export async function readValue(reader: ObjectReader, side: Side): Promise<JsonV
   return side.link === undefined ? side.value : decodeValue(reader, side.link);
 }
 
-/** Takes what is in a blob at hand; trees stay behind their links. */
+/** Takes what is in a blob at hand; trees, and what is withheld, stay behind their links. */
 export async function opened(reader: ObjectReader, side: Side): Promise<Side> {
   if (side.link?.type !== "blob") return side;
-  const value = JSON.parse(await reader.text(side.link.id)) as JsonValue;
-  const open: Side = { value };
+  const object = await reader.read(side.link.id);
+  if (object.type !== "blob") return side;
+  const open = valueSide(reader, JSON.parse(object.text) as JsonValue);
   ids.set(open, side.link.id);
   return open;
+}
+
+/** A side that is part of a blob of the reader's workflow. */
+export function valueSide(reader: ObjectReader, value: JsonValue): Side {
+  return { value, seal: reader.seal };
 }
 
 export async function kindOf(reader: ObjectReader, side: Side): Promise<ValueKind> {
   const open = await opened(reader, side);
   if (open.link !== undefined) {
-    const kind = treeKind(await reader.tree(open.link.id));
+    const object = await reader.read(open.link.id);
+    if (object.type !== "tree") return "withheld";
+    const kind = treeKind(object.entries);
     return kind === "fan" ? "object" : kind;
   }
   const { value } = open;
+  if (isWithheld(value)) return "withheld";
   if (value === null) return "null";
   if (Array.isArray(value)) return "list";
   if (isJsonObject(value)) return "object";
@@ -108,6 +123,7 @@ export class Members {
     private readonly object: { readonly [key: string]: JsonValue } | null,
     private readonly table: KeyTable | null,
     private readonly link: Link | null,
+    private readonly seal: Seal = PLAIN_SEAL,
   ) {}
 
   static readonly none = new Members({}, null, null);
@@ -115,14 +131,26 @@ export class Members {
   static async of(reader: ObjectReader, side: Side): Promise<Members> {
     const open = await opened(reader, side);
     return open.link === undefined
-      ? new Members(open.value as { readonly [key: string]: JsonValue }, null, null)
+      ? new Members(open.value as { readonly [key: string]: JsonValue }, null, null, reader.seal)
       : new Members(null, await KeyTable.stored(reader, open.link.id), open.link);
+  }
+
+  /** The members of a base: none, where there is none or nothing is known of it. */
+  static async ofBase(reader: ObjectReader, side: MaybeSide): Promise<Members> {
+    if (side === undefined) return Members.none;
+    try {
+      return await Members.of(reader, side);
+    } catch (error) {
+      if (isAgstateError(error, "ERASED", "WITHHELD")) return Members.none;
+      throw error;
+    }
   }
 
   async get(key: string): Promise<MaybeSide> {
     if (this.table !== null) return sideOf(await this.table.get(key));
     const object = this.object as { readonly [key: string]: JsonValue };
-    return Object.hasOwn(object, key) ? { value: object[key] as JsonValue } : undefined;
+    if (!Object.hasOwn(object, key)) return undefined;
+    return { value: object[key] as JsonValue, seal: this.seal };
   }
 
   private async all(): Promise<Map<string, Side>> {
@@ -130,7 +158,8 @@ export class Members {
     if (this.table !== null) {
       for (const [key, link] of await this.table.all()) all.set(key, { link });
     } else {
-      for (const [key, value] of Object.entries(this.object ?? {})) all.set(key, { value });
+      const { seal } = this;
+      for (const [key, value] of Object.entries(this.object ?? {})) all.set(key, { value, seal });
     }
     return all;
   }
@@ -164,7 +193,7 @@ export async function elementsOf(
 ): Promise<Side[]> {
   const open = await opened(reader, side);
   if (open.link === undefined) {
-    return (open.value as readonly JsonValue[]).map((value) => ({ value }));
+    return (open.value as readonly JsonValue[]).map((value) => valueSide(reader, value));
   }
   let level = [...readNode(await reader.tree(open.link.id), open.link.id)];
   // A level at a time, so that each costs one call.
@@ -180,12 +209,16 @@ export async function elementsOf(
   await reader.readAll(level.filter(({ kind }) => kind === "r").map(({ id }) => id));
   const elements: Side[] = [];
   for (const entry of level) {
-    if (entry.kind === "e") elements.push({ link: { type: entry.type, id: entry.id } });
-    else {
-      for (const text of splitArray(await reader.text(entry.id))) {
-        elements.push({ value: JSON.parse(text) as JsonValue });
-      }
-    }
+    for (const side of await sidesOf(reader, entry)) elements.push(side);
   }
   return elements;
+}
+
+/** The elements of an entry of a list that is no node. */
+export async function sidesOf(reader: ObjectReader, entry: SequenceEntry): Promise<Side[]> {
+  return (await runElements(reader, entry)).map((element) =>
+    "id" in element
+      ? { link: { type: element.type, id: element.id } }
+      : valueSide(reader, JSON.parse(element.text) as JsonValue),
+  );
 }

@@ -1,4 +1,5 @@
 import { formatPointer } from "../core/json-pointer.js";
+import { isWithheld } from "../core/withheld.js";
 import type { ObjectDraft } from "../objects/draft/object-draft.js";
 import { type Draft, type DraftContext, LeafDraft } from "../objects/draft/types.js";
 import { toLink } from "../objects/encode.js";
@@ -126,7 +127,7 @@ export class ThreeWayMerge {
   private async byParts(frame: Frame): Promise<Result | null> {
     const { base, ours, theirs, policies } = frame;
     if (ours === undefined || theirs === undefined || frame.unknown?.mark === true) return null;
-    if (await this.areAll("object", base, ours, theirs)) return this.objects(frame);
+    if (await this.areObjects(base, ours, theirs)) return this.objects(frame);
     const { strategy } = policies;
     if (strategy?.startsWith("by-id:") && (await this.areAll("list", base, ours, theirs))) {
       return this.byId(frame, strategy.slice("by-id:".length));
@@ -136,7 +137,7 @@ export class ThreeWayMerge {
 
   private async objects(frame: Frame): Promise<Result> {
     const { reader } = this.context;
-    const base = frame.base === undefined ? Members.none : await Members.of(reader, frame.base);
+    const base = await Members.ofBase(reader, frame.base);
     const ours = await Members.of(reader, frame.ours as Side);
     const theirs = await Members.of(reader, frame.theirs as Side);
     const keys = await Members.changed(reader, base, theirs);
@@ -243,6 +244,13 @@ export class ThreeWayMerge {
     return (await kindsOf(this.context.reader, ...sides)).every((each) => each === kind);
   }
 
+  /** The same for objects; of a base that is withheld nothing is known, as if there were none. */
+  private async areObjects(base: MaybeSide, ours: Side, theirs: Side): Promise<boolean> {
+    const [kind, ...kinds] = await kindsOf(this.context.reader, base, ours, theirs);
+    const mayBe = base === undefined ? ["object"] : ["object", "withheld"];
+    return mayBe.includes(kind!) && kinds.every((each) => each === "object");
+  }
+
   private async scalar(
     frame: Frame,
     merge: (values: [Value | undefined, Value, Value]) => Value | undefined,
@@ -254,7 +262,7 @@ export class ThreeWayMerge {
       frame.base === undefined || !isBaseKnown(frame)
         ? undefined
         : await readValue(reader, frame.base);
-    const values: [Value | undefined, Value, Value] = [base, ours, theirs];
+    const values: [Value | undefined, Value, Value] = [told(base), ours, theirs];
     const result = merge(values);
     if (result === undefined) {
       return this.conflict(
@@ -271,10 +279,11 @@ export class ThreeWayMerge {
     const resolver = Object.hasOwn(resolvers, name) ? resolvers[name] : undefined;
     if (resolver === undefined) return this.conflict(frame);
     const path = formatPointer(frame.path);
-    const base = isBaseKnown(frame) ? frame.base : undefined;
+    const known = isBaseKnown(frame) ? frame.base : undefined;
+    const base = known && told(await readValue(reader, known));
     const values = {
       path,
-      ...(base === undefined ? {} : { base: await readValue(reader, base) }),
+      ...(base === undefined ? {} : { base }),
       ...(frame.ours === undefined ? {} : { ours: await readValue(reader, frame.ours) }),
       ...(frame.theirs === undefined ? {} : { theirs: await readValue(reader, frame.theirs) }),
     };
@@ -306,6 +315,11 @@ export class ThreeWayMerge {
 }
 
 type Value = Awaited<ReturnType<typeof readValue>>;
+
+/** A base's value; none when it is withheld. */
+function told(value: Value | undefined): Value | undefined {
+  return isWithheld(value) ? undefined : value;
+}
 
 /**
  * What a resolution puts in the place of a conflict.

@@ -5,6 +5,7 @@ import type { CommitRecord, Storage } from "../storage/port.js";
 import { type CommitFields, decodeCommit } from "./commit.js";
 import type { Link } from "./encode.js";
 import { type DecodedObject, decodeRecord } from "./reader.js";
+import { CLOSED, type Opener } from "./sealing.js";
 
 /** The parts of a commit's root tree; each is there only when the commit has it. */
 export const ROOT_PARTS = ["state", "step", "envelope", "policy", "merge", "checkpoint"] as const;
@@ -28,11 +29,13 @@ export function createCommitCache(): CommitCache {
   return new LRUCache({ max: CACHED_COMMITS });
 }
 
-/** Makes a loaded commit of a stored one. */
-export function loadCommit(record: CommitRecord): LoadedCommit {
+/**
+ * Makes a loaded commit of a stored one. Its parents are those of its row: where history was thinned these are fewer than its
+ * body names.
+ */
+export function loadCommit(record: CommitRecord, opener: Opener = CLOSED): LoadedCommit {
   const fields = decodeCommit(record.body, record.id);
-  const whole = record.inline.filter((object) => "body" in object);
-  const inline = new Map(whole.map((object) => [object.id, decodeRecord(object)]));
+  const inline = new Map(record.inline.map((o) => [o.id, decodeRecord(o, opener)]));
   const tree = inline.get(fields.tree);
   if (tree?.type !== "tree") {
     throw new AgstateError(
@@ -46,7 +49,8 @@ export function loadCommit(record: CommitRecord): LoadedCommit {
     if ((ROOT_PARTS as readonly string[]).includes(entry.name))
       root[entry.name as RootPart] = entry;
   }
-  return { ...fields, id: record.id, generation: record.generation, root, inline };
+  const { id, parents, generation } = record;
+  return { ...fields, id, parents, generation, root, inline };
 }
 
 /** Reads the commits of one workflow, through a cache. */
@@ -55,6 +59,7 @@ export class CommitReader {
     private readonly storage: Pick<Storage, "readCommits">,
     private readonly workflow: string,
     private readonly cache: CommitCache,
+    private readonly opener: Opener = CLOSED,
   ) {}
 
   /** @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT` */
@@ -91,7 +96,7 @@ export class CommitReader {
 
   /** Takes a commit that was just written or read into the cache. */
   prime(record: CommitRecord): LoadedCommit {
-    const commit = loadCommit(record);
+    const commit = loadCommit(record, this.opener);
     this.keep(commit);
     return commit;
   }

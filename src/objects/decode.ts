@@ -1,11 +1,18 @@
 import type { ObjectId } from "../core/ids.js";
 import { type JsonValue, setOwn } from "../core/json.js";
 import { parseIndex } from "../core/json-pointer.js";
+import { anyWithheld, isWithheld, markIfHolder, type Withheld } from "../core/withheld.js";
 import { KeyTable } from "./draft/key-table.js";
 import type { Link } from "./encode.js";
 import { unescapeKey } from "./keys.js";
-import type { DecodedObject, ObjectReader } from "./reader.js";
-import { splitArray } from "./runs.js";
+import {
+  type DecodedObject,
+  type ObjectReader,
+  type OpaqueObject,
+  refuseWithheld,
+} from "./reader.js";
+import { runElements } from "./run-elements.js";
+import type { ListElement } from "./runs.js";
 import { readNode } from "./sequence.js";
 import { StoredSequence } from "./sequence-edit.js";
 import type { TreeEntry } from "./tree.js";
@@ -18,12 +25,12 @@ type Parse = (blob: Blob) => JsonValue;
 type Blob = DecodedObject & { readonly type: "blob" };
 
 /**
- * Reads a whole value.
+ * Reads a whole value. Parts that are not told are {@link Withheld}.
  *
- * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`, `ERASED`
+ * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`
  */
 export async function decodeValue(reader: ObjectReader, link: Link): Promise<JsonValue> {
-  return assemble(await reader.readWhole(link.id), link.id, parseBlob);
+  return new Assembly(reader, await reader.readWhole(link.id), parseBlob).value(link.id);
 }
 
 /**
@@ -39,66 +46,107 @@ export function sharingDecoder(): typeof decodeValue {
     parsed.set(blob, value);
     return value;
   };
-  return async (reader, link) => assemble(await reader.readWhole(link.id), link.id, parse);
+  return async (reader, link) =>
+    new Assembly(reader, await reader.readWhole(link.id), parse).value(link.id);
 }
 
 function parseBlob(blob: Blob): JsonValue {
   return JSON.parse(blob.text) as JsonValue;
 }
 
-function assemble(loaded: Loaded, id: ObjectId, parse: Parse): JsonValue {
-  const object = loaded.get(id) as DecodedObject;
-  if (object.type === "blob") return parse(object);
-  switch (treeKind(object.entries)) {
-    case "text": {
-      const parts: string[] = [];
-      collectText(loaded, id, parts);
-      return parts.join("");
-    }
-    case "list": {
-      const list: JsonValue[] = [];
-      collectElements(loaded, id, list, parse);
-      return list;
-    }
-    default: {
-      const members: Record<string, JsonValue> = {};
-      collectMembers(loaded, object.entries, members, parse);
-      return members;
+/** Puts a value together from its objects. */
+class Assembly {
+  constructor(
+    private readonly reader: ObjectReader,
+    private readonly loaded: Loaded,
+    private readonly parse: Parse,
+  ) {}
+
+  value(id: ObjectId): JsonValue {
+    const object = this.loaded.get(id) as DecodedObject;
+    if (object.type === "blob") return this.parse(object);
+    if (object.type === "opaque") return this.withheld(id, object);
+    switch (treeKind(object.entries)) {
+      case "text": {
+        const parts: string[] = [];
+        const hidden = this.text(id, parts);
+        return hidden === null ? parts.join("") : this.withheld(id, { ...hidden, of: "tree" });
+      }
+      case "list": {
+        const list: JsonValue[] = [];
+        this.elements(id, Number.NaN, list);
+        markIfHolder(list, list);
+        return list;
+      }
+      default: {
+        const members: Record<string, JsonValue> = {};
+        const hidden = this.members(object.entries, members);
+        if (hidden !== null) return this.withheld(id, { ...hidden, of: "tree" });
+        if (anyWithheld()) markIfHolder(members, Object.values(members));
+        return members;
+      }
     }
   }
-}
 
-function collectText(loaded: Loaded, id: ObjectId, into: string[]): void {
-  const object = loaded.get(id) as DecodedObject;
-  if (object.type === "blob") into.push(object.text);
-  else for (const entry of object.entries) collectText(loaded, entry.id, into);
-}
+  private withheld(id: ObjectId, object: OpaqueObject): JsonValue {
+    return this.reader.withheld(id, object) as unknown as JsonValue;
+  }
 
-function collectElements(loaded: Loaded, id: ObjectId, into: JsonValue[], parse: Parse): void {
-  const object = loaded.get(id) as DecodedObject & { type: "tree" };
-  for (const entry of readNode(object.entries, id)) {
-    if (entry.kind === "n") collectElements(loaded, entry.id, into, parse);
-    else if (entry.kind === "e") into.push(assemble(loaded, entry.id, parse));
-    else {
-      const run = parse(loaded.get(entry.id) as Blob) as readonly JsonValue[];
-      for (const element of run) into.push(element);
+  /** @returns the first piece that is not told, without which the text is none; else null */
+  private text(id: ObjectId, into: string[]): OpaqueObject | null {
+    const object = this.loaded.get(id) as DecodedObject;
+    if (object.type === "opaque") return object;
+    if (object.type === "blob") {
+      into.push(object.text);
+      return null;
+    }
+    for (const entry of object.entries) {
+      const hidden = this.text(entry.id, into);
+      if (hidden !== null) return hidden;
+    }
+    return null;
+  }
+
+  /** @param count how many elements are below, as the entry says that leads here */
+  private elements(id: ObjectId, count: number, into: JsonValue[]): void {
+    const object = this.loaded.get(id) as DecodedObject;
+    // Of nodes and runs that are not told, each element stands for the whole of them.
+    if (object.type === "opaque") {
+      const element = this.withheld(id, object);
+      for (let i = 0; i < count; i++) into.push(element);
+      return;
+    }
+    const { entries } = object as DecodedObject & { type: "tree" };
+    for (const entry of readNode(entries, id)) {
+      if (entry.kind === "n") this.elements(entry.id, entry.count, into);
+      else if (entry.kind === "e") into.push(this.value(entry.id));
+      else {
+        const run = this.loaded.get(entry.id) as DecodedObject;
+        if (run.type === "opaque") this.elements(entry.id, entry.count, into);
+        else {
+          const elements = this.parse(run as Blob) as readonly JsonValue[];
+          for (const element of elements) into.push(element);
+        }
+      }
     }
   }
-}
 
-function collectMembers(
-  loaded: Loaded,
-  entries: readonly TreeEntry[],
-  into: Record<string, JsonValue>,
-  parse: Parse,
-): void {
-  for (const entry of entries) {
-    if (entry.name[0] === "{") {
-      const bucket = loaded.get(entry.id) as DecodedObject & { type: "tree" };
-      collectMembers(loaded, bucket.entries, into, parse);
-    } else {
-      setOwn(into, unescapeKey(entry.name), assemble(loaded, entry.id, parse));
+  /** @returns the first bucket that is not told, without which nobody knows the keys; else null */
+  private members(
+    entries: readonly TreeEntry[],
+    into: Record<string, JsonValue>,
+  ): OpaqueObject | null {
+    for (const entry of entries) {
+      if (entry.name[0] === "{") {
+        const bucket = this.loaded.get(entry.id) as DecodedObject;
+        if (bucket.type === "opaque") return bucket;
+        const hidden = this.members((bucket as DecodedObject & { type: "tree" }).entries, into);
+        if (hidden !== null) return hidden;
+      } else {
+        setOwn(into, unescapeKey(entry.name), this.value(entry.id));
+      }
     }
+    return null;
   }
 }
 
@@ -142,7 +190,11 @@ export async function placeAt(
   return at;
 }
 
-/** Finds a member or element of the value at a place; undefined when there is none of that name. */
+/**
+ * Finds a member or element of the value at a place; undefined when there is none of that name.
+ *
+ * @throws AgstateError `ERASED`, `WITHHELD` when the value is not told
+ */
 export async function placeBelow(
   reader: ObjectReader,
   place: Place,
@@ -152,6 +204,7 @@ export async function placeBelow(
   const { id } = place.link;
   const object = await reader.read(id);
   if (object.type === "blob") return valueBelow(JSON.parse(object.text) as JsonValue, token);
+  if (object.type === "opaque") throw refuseWithheld(reader.withheld(id, object));
   switch (treeKind(object.entries)) {
     case "text":
       return undefined;
@@ -172,12 +225,13 @@ async function elementBelow(
   const list = await StoredSequence.open(reader, id);
   if (index === undefined || index >= list.length) return undefined;
   const { entry, start } = await list.entryAt(index);
-  if (entry.kind !== "r") return { link: entry };
-  const element = splitArray(await reader.text(entry.id))[index - start] as string;
-  return { value: JSON.parse(element) as JsonValue };
+  const element = (await runElements(reader, entry))[index - start] as ListElement;
+  return "id" in element ? { link: element } : { value: JSON.parse(element.text) as JsonValue };
 }
 
 function valueBelow(value: JsonValue, token: string): Place | undefined {
+  const given: unknown = value;
+  if (isWithheld(given)) throw refuseWithheld(given);
   if (typeof value !== "object" || value === null) return undefined;
   let below: JsonValue | undefined;
   if (Array.isArray(value)) {

@@ -1,5 +1,6 @@
 import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
+import { holdsWithheld, isWithheld } from "../core/withheld.js";
 import { type SmallText, smallCanonical } from "./canonical.js";
 import { FLAT_MAX_ENTRIES } from "./format.js";
 import { digestText } from "./hash.js";
@@ -14,31 +15,33 @@ import { escapeKey } from "./keys.js";
 import { fitsRun, type ListElement, ListRuns, TextRuns } from "./runs.js";
 import { buildLevels } from "./sequence.js";
 import type { ObjectSink } from "./sink.js";
-import type { TreeEntry } from "./tree.js";
+import type { Link, TreeEntry } from "./tree.js";
 
-/** A value as objects: small enough for a blob (not written yet), or a tree that is in the sink. */
-export type Encoded = SmallText | { readonly tree: ObjectId };
+export type { Link };
 
-/** An encoded value as the target of a tree entry. */
-export interface Link {
-  readonly type: "blob" | "tree";
-  readonly id: ObjectId;
-}
+/** A value as objects: small enough for a blob (not written yet), or an object that is in the sink or stored. */
+export type Encoded = SmallText | { readonly link: Link };
 
 /** Maps a validated value to objects, from scratch. */
 export function encodeValue(sink: ObjectSink, value: JsonValue, policy: Isolation | null): Encoded {
-  const small = smallCanonical(value);
-  if (small !== null && !holdsIsolated(policy, value)) return small;
-  if (typeof value === "string") return { tree: encodeText(sink, value) };
-  if (Array.isArray(value)) return { tree: encodeList(sink, value, policy) };
-  return { tree: encodeObject(sink, value as { [key: string]: JsonValue }, policy) };
+  if (isWithheld(value)) return { link: sink.withheld(value) };
+  if (!holdsWithheld(value)) {
+    const small = smallCanonical(value);
+    if (small !== null && !holdsIsolated(policy, value)) return small;
+  }
+  if (typeof value === "string") return treeOf(encodeText(sink, value));
+  if (Array.isArray(value)) return treeOf(encodeList(sink, value, policy));
+  return treeOf(encodeObject(sink, value as { [key: string]: JsonValue }, policy));
+}
+
+/** A value that is a tree. */
+export function treeOf(id: ObjectId): Encoded {
+  return { link: { type: "tree", id } };
 }
 
 /** Writes a small value's blob, if it is one, and gives what an entry links to. */
 export function toLink(sink: ObjectSink, encoded: Encoded): Link {
-  return "tree" in encoded
-    ? { type: "tree", id: encoded.tree }
-    : { type: "blob", id: sink.blob(encoded.text) };
+  return "link" in encoded ? encoded.link : { type: "blob", id: sink.blob(encoded.text) };
 }
 
 function encodeText(sink: ObjectSink, text: string): ObjectId {
@@ -64,7 +67,7 @@ function encodeList(
 
 /** An encoded value as a list element: part of a run when it is small and not isolated. */
 export function toElement(sink: ObjectSink, encoded: Encoded, apart: boolean): ListElement {
-  if (!("tree" in encoded) && !apart && fitsRun(encoded.bytes)) return encoded;
+  if (!("link" in encoded) && !apart && fitsRun(encoded.bytes)) return encoded;
   return toLink(sink, encoded);
 }
 

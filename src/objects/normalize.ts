@@ -2,6 +2,7 @@ import { AgstateError } from "../core/errors.js";
 import { hasOwn, type JsonValue, setOwn } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
+import { anyWithheld, isWithheldJson, markIfHolder, Withheld } from "../core/withheld.js";
 import { DEPTH_MAX, KEY_MAX_BYTES } from "./format.js";
 import { isSameJson, Kept } from "./kept.js";
 import { oversizeKeyBytes } from "./keys.js";
@@ -101,6 +102,7 @@ class Walk {
 
   private object(given: object, previous: JsonValue | undefined): JsonValue {
     if (given instanceof Kept) return this.kept(given, previous);
+    if (given instanceof Withheld) return this.withheld(given, previous);
     if (this.bytes < UNFOLD_FROM_BYTES) return this.fold(given, previous);
     this.unfolded ??= new Map();
     const known = this.unfolded.get(given);
@@ -112,6 +114,14 @@ class Walk {
     const result = this.fold(given, previous);
     this.unfolded.set(given, { result, bytes: this.bytes - before });
     return result;
+  }
+
+  /** What is not told stays what it is, whoever holds it. */
+  private withheld(given: Withheld, previous: JsonValue | undefined): JsonValue {
+    this.count(4);
+    const before: unknown = previous;
+    const same = before instanceof Withheld && before.link.id === given.link.id;
+    return (same ? before : given) as unknown as JsonValue;
   }
 
   private kept(kept: Kept, previous: JsonValue | undefined): JsonValue {
@@ -228,7 +238,9 @@ class Walk {
       }
     }
     for (let i = front; i < back; i++) out[i] = this.element(value, i, undefined);
-    return equal ? (previous as readonly JsonValue[]) : out;
+    if (equal) return previous as readonly JsonValue[];
+    markIfHolder(out, out);
+    return out;
   }
 
   private element(array: readonly unknown[], index: number, previous: JsonValue | undefined) {
@@ -243,6 +255,11 @@ class Walk {
     value: Record<string, unknown>,
     previous: Record<string, JsonValue> | undefined,
   ): JsonValue {
+    if (isWithheldJson(value)) {
+      this.refuse(
+        "is what a withheld value looks like as JSON, which would be stored in its place; give the value as it was read, or leave it out",
+      );
+    }
     const keys = sortedKeys(value);
     for (const symbol of Object.getOwnPropertySymbols(value)) {
       if (Object.prototype.propertyIsEnumerable.call(value, symbol)) {
@@ -255,6 +272,7 @@ class Walk {
         const now = this.member(key, value[key], undefined);
         if (now !== undefined) setOwn(made, key, now);
       }
+      if (anyWithheld()) markIfHolder(made, Object.values(made));
       return made;
     }
     const names: string[] = [];
@@ -272,6 +290,7 @@ class Walk {
     if (equal && Object.keys(previous).length === names.length) return previous;
     const out: Record<string, JsonValue> = {};
     for (let i = 0; i < names.length; i++) setOwn(out, names[i] as string, values[i]);
+    markIfHolder(out, values);
     return out;
   }
 
@@ -287,7 +306,7 @@ class Walk {
 
   /** A member's value; undefined when its `toJSON` says that it has none. */
   private memberValue(raw: unknown, before: JsonValue | undefined): JsonValue | undefined {
-    if (typeof raw === "object" && raw !== null && !(raw instanceof Kept)) {
+    if (typeof raw === "object" && raw !== null && !isOurs(raw)) {
       const toJSON = (raw as { toJSON?: unknown }).toJSON;
       if (typeof toJSON === "function") {
         const converted = this.convert(raw);
@@ -331,6 +350,11 @@ class Walk {
       path: formatPointer(this.path),
     });
   }
+}
+
+/** What has a `toJSON` for others, and is known here. */
+function isOurs(value: object): boolean {
+  return value instanceof Kept || value instanceof Withheld;
 }
 
 /** Up to so many keys are put in order in place, which makes no garbage. */

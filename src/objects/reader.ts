@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { AgstateError, isAgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
+import { explainWithheld, Withheld, type WithheldNote } from "../core/withheld.js";
 import {
   type BelowRequest,
   type CommitRecord,
@@ -9,12 +10,30 @@ import {
   type Storage,
   type StoredObject,
 } from "../storage/port.js";
+import { CLOSED, noteOfTombstone, type Opener, PLAIN_SEAL, type Seal } from "./sealing.js";
 import { decodeTree, type TreeEntry } from "./tree.js";
 
-/** An object as read: a tree's entries or a blob's text, decoded once. */
-export type DecodedObject =
+/** An object as read, decoded once: a tree's entries, a blob's text, or why neither is told. */
+export type DecodedObject = ReadableObject | OpaqueObject;
+
+type ReadableObject =
   | { readonly type: "tree"; readonly entries: readonly TreeEntry[] }
   | { readonly type: "blob"; readonly text: string };
+
+/** An object whose bytes are erased, elsewhere, or sealed. */
+export interface OpaqueObject {
+  readonly type: "opaque";
+  readonly of: "blob" | "tree";
+  readonly note: WithheldNote;
+}
+
+/** How the blobs of a workflow are sealed, where they are, and opened. */
+export interface Sealing {
+  readonly seal: Seal;
+  readonly opener: Opener;
+}
+
+export const UNSEALED: Sealing = { seal: PLAIN_SEAL, opener: CLOSED };
 
 /** Decoded objects by workflow and id, least recently used first out; shared by all handles of a store. */
 export type ObjectCache = LRUCache<string, DecodedObject>;
@@ -33,7 +52,11 @@ export function createObjectCache(maxBytes: number): ObjectCache {
     maxSize: maxBytes,
     sizeCalculation: (object) =>
       OVERHEAD_BYTES +
-      (object.type === "tree" ? object.entries.length * ENTRY_BYTES : object.text.length),
+      (object.type === "tree"
+        ? object.entries.length * ENTRY_BYTES
+        : object.type === "blob"
+          ? object.text.length
+          : 0),
   });
 }
 
@@ -64,11 +87,18 @@ export class ObjectReader {
     private readonly atHand: ObjectsAtHand = new Map(),
     /** What was last read as a whole: the next is often much the same. */
     private readonly whole: { id: ObjectId | null } = { id: null },
+    private readonly sealing: Sealing = UNSEALED,
   ) {}
+
+  /** How blobs of the workflow are sealed. */
+  get seal(): Seal {
+    return this.sealing.seal;
+  }
 
   /** A reader that also knows the given objects. */
   with(atHand: ObjectsAtHand): ObjectReader {
-    return new ObjectReader(this.storage, this.workflow, this.cache, atHand, this.whole);
+    const { storage, workflow, cache, whole, sealing } = this;
+    return new ObjectReader(storage, workflow, cache, atHand, whole, sealing);
   }
 
   /** Whether reading ahead saves calls; without it each level of a tree costs one. */
@@ -78,18 +108,17 @@ export class ObjectReader {
 
   /**
    * Reads what is likely to be asked for next, in one call to the storage: objects and what lies
-   * below them, as far as the limits let it. What is missing, damaged or erased is an error only for
-   * who reads it.
+   * below them, as far as the limits let it. What is missing or damaged is an error only for who reads it.
    */
   async readAhead(request: AheadRequest): Promise<Ahead> {
     const known = this.known();
     const below = await this.storage.readBelow?.(this.workflow, { ...request, known });
     const objects = new Map<ObjectId, DecodedObject>();
     for (const stored of below?.objects ?? []) {
-      const object = "tombstone" in stored ? undefined : decodedOrNone(stored);
+      const object = this.decodedOrNone(stored);
       if (object === undefined) continue;
       objects.set(stored.id, object);
-      this.cache.set(this.key(stored.id), object);
+      this.keep(stored.id, object);
     }
     return { commits: below?.commits ?? [], objects };
   }
@@ -98,7 +127,7 @@ export class ObjectReader {
    * Reads an object and all that lies below it: in one call to the storage or a few, where that can
    * read ahead, else in one a level.
    *
-   * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`, `ERASED`
+   * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`
    */
   async readWhole(id: ObjectId): Promise<ReadonlyMap<ObjectId, DecodedObject>> {
     const loaded = new Map<ObjectId, DecodedObject>();
@@ -138,7 +167,7 @@ export class ObjectReader {
     const open = [...from];
     for (let id = open.pop(); id !== undefined; id = open.pop()) {
       const object = loaded.get(id) as DecodedObject;
-      if (object.type === "blob") continue;
+      if (object.type !== "tree") continue;
       for (const entry of object.entries) {
         if (met.has(entry.id)) continue;
         met.add(entry.id);
@@ -171,7 +200,7 @@ export class ObjectReader {
   /**
    * Reads one object.
    *
-   * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`, `ERASED`
+   * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`
    */
   async read(id: ObjectId): Promise<DecodedObject> {
     const cached = this.peek(id);
@@ -182,7 +211,7 @@ export class ObjectReader {
   /**
    * Reads objects in one call to the storage, the answer in the order of `ids`.
    *
-   * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`, `ERASED`
+   * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`
    */
   async readAll(ids: readonly ObjectId[]): Promise<DecodedObject[]> {
     const found = new Map<ObjectId, DecodedObject>();
@@ -196,8 +225,10 @@ export class ObjectReader {
       const rows = await this.storage.readObjects(this.workflow, missing);
       for (let i = 0; i < missing.length; i++) {
         const id = missing[i] as ObjectId;
-        const object = decodeStored(id, rows[i]);
-        this.cache.set(this.key(id), object);
+        const row = rows[i];
+        if (row === undefined) throw notStored(id);
+        const object = decodeRecord(row, this.sealing.opener);
+        this.keep(id, object);
         found.set(id, object);
       }
     }
@@ -209,18 +240,33 @@ export class ObjectReader {
     return this.peek(id) !== undefined;
   }
 
-  /** Reads a tree's entries. */
+  /**
+   * Reads a tree's entries.
+   *
+   * @throws AgstateError `ERASED`, `WITHHELD` when they are not told
+   */
   async tree(id: ObjectId): Promise<readonly TreeEntry[]> {
     const object = await this.read(id);
+    if (object.type === "opaque") throw refuseWithheld(this.withheld(id, object));
     if (object.type !== "tree") throw wrongType(id, "tree");
     return object.entries;
   }
 
-  /** Reads a blob as text. */
+  /**
+   * Reads a blob as text.
+   *
+   * @throws AgstateError `ERASED`, `WITHHELD` when it is not told
+   */
   async text(id: ObjectId): Promise<string> {
     const object = await this.read(id);
+    if (object.type === "opaque") throw refuseWithheld(this.withheld(id, object));
     if (object.type !== "blob") throw wrongType(id, "blob");
     return object.text;
+  }
+
+  /** What stands in a value for an object that is not told. */
+  withheld(id: ObjectId, { of, note }: OpaqueObject): Withheld {
+    return new Withheld(this.workflow, { type: of, id }, note);
   }
 
   /** Puts objects that were just written into the cache. */
@@ -235,41 +281,55 @@ export class ObjectReader {
     return this.atHand.get(id) ?? this.cache.get(this.key(id));
   }
 
+  /** Keeps an object in the cache, unless another time more may be told of it. */
+  private keep(id: ObjectId, object: DecodedObject): void {
+    const { reason } = object.type === "opaque" ? object.note : { reason: null };
+    if (reason !== "region" && reason !== "key") this.cache.set(this.key(id), object);
+  }
+
+  /** An object that is no more than hinted at: what cannot be decoded is left to whoever reads it. */
+  private decodedOrNone(stored: StoredObject): DecodedObject | undefined {
+    try {
+      return decodeRecord(stored, this.sealing.opener);
+    } catch (error) {
+      if (isAgstateError(error, "CORRUPT_OBJECT")) return undefined;
+      throw error;
+    }
+  }
+
   private key(id: ObjectId): string {
     return `${id}${this.workflow}`;
   }
 }
 
-function decodeStored(id: ObjectId, stored: StoredObject | undefined): DecodedObject {
-  if (stored === undefined) {
-    throw new AgstateError(
-      "MISSING_OBJECT",
-      `object ${id} is not in the store; run agstate fsck to see what refers to it`,
-      { id },
-    );
-  }
+/**
+ * Decodes a stored object.
+ *
+ * @throws AgstateError `CORRUPT_OBJECT`
+ */
+export function decodeRecord(stored: StoredObject, opener: Opener = CLOSED): DecodedObject {
+  const { id, type } = stored;
   if ("tombstone" in stored) {
-    throw new AgstateError("ERASED", `object ${id} was erased`, { id });
+    return { type: "opaque", of: type, note: noteOfTombstone(stored.tombstone) };
   }
-  return decodeRecord(stored);
-}
-
-/** An object that is no more than hinted at: what cannot be decoded is left to whoever reads it. */
-function decodedOrNone(record: ObjectRecord): DecodedObject | undefined {
-  if ((record.encoding ?? ENCODING.plain) !== ENCODING.plain) return undefined;
-  try {
-    return decodeRecord(record);
-  } catch (error) {
-    if (isAgstateError(error, "CORRUPT_OBJECT")) return undefined;
-    throw error;
+  if ((stored.encoding ?? ENCODING.plain) !== ENCODING.plain) {
+    const opened = opener.open(stored);
+    return typeof opened === "string"
+      ? { type: "blob", text: opened }
+      : { type: "opaque", of: type, note: opened };
   }
-}
-
-export function decodeRecord(record: ObjectRecord): DecodedObject {
-  const body = Buffer.from(record.body.buffer, record.body.byteOffset, record.body.byteLength);
-  return record.type === "tree"
-    ? { type: "tree", entries: decodeTree(body, record.id) }
+  const body = Buffer.from(stored.body.buffer, stored.body.byteOffset, stored.body.byteLength);
+  return type === "tree"
+    ? { type: "tree", entries: decodeTree(body, id) }
     : { type: "blob", text: body.toString("utf8") };
+}
+
+function notStored(id: ObjectId): AgstateError {
+  return new AgstateError(
+    "MISSING_OBJECT",
+    `object ${id} is not in the store; run agstate fsck to see what refers to it`,
+    { id },
+  );
 }
 
 function wrongType(id: ObjectId, wanted: string): AgstateError {
@@ -278,6 +338,22 @@ function wrongType(id: ObjectId, wanted: string): AgstateError {
     `object ${id} is linked as a ${wanted} but is not one`,
     {
       id,
+    },
+  );
+}
+
+/** The error of who needs what is withheld. */
+export function refuseWithheld(value: Withheld): AgstateError {
+  const { reason, region, classification, link } = value;
+  const gone = reason === "erased" || reason === "expired";
+  return new AgstateError(
+    gone ? "ERASED" : "WITHHELD",
+    `object ${link.id} ${explainWithheld(value)}`,
+    {
+      id: link.id,
+      reason,
+      ...(region !== null && { region }),
+      ...(classification !== null && { classification }),
     },
   );
 }

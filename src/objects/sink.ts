@@ -1,8 +1,12 @@
+import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
-import type { ObjectRecord } from "../storage/port.js";
+import type { Withheld } from "../core/withheld.js";
+import { ENCODING, type ObjectRecord } from "../storage/port.js";
 import { hashObject } from "./hash.js";
+import { unescapeKey } from "./keys.js";
 import type { DecodedObject } from "./reader.js";
-import { encodeTree, type TreeEntry } from "./tree.js";
+import { PLAIN_SEAL, type Seal } from "./sealing.js";
+import { encodeTree, type Link, type TreeEntry } from "./tree.js";
 
 /** An object to be written, and what reading it back would give. */
 export interface WrittenObject {
@@ -10,13 +14,14 @@ export interface WrittenObject {
   readonly decoded: DecodedObject;
 }
 
-/** A blob that is in no sink yet. */
-export function blobObject(text: string): WrittenObject {
-  return written("blob", Buffer.from(text), { type: "blob", text });
-}
-
-function written(type: "blob" | "tree", body: Buffer, decoded: DecodedObject): WrittenObject {
-  return { record: { id: hashObject(type, body), type, body }, decoded };
+/** How a sink makes objects; nothing of it is needed for objects that are looked at and not written. */
+export interface SinkOptions {
+  /** The workflow that is written to. */
+  readonly workflow?: string;
+  /** Makes the bytes of blobs; left out, they are their text. */
+  readonly seal?: Seal;
+  /** Is given each text, and each name of a tree's entry that is a key, before it is sealed; may throw. */
+  readonly check?: ((text: string) => void) | undefined;
 }
 
 /**
@@ -29,17 +34,54 @@ export class ObjectSink {
   private readonly written = new Map<ObjectId, WrittenObject>();
   private readonly known = new Set<ObjectId>();
 
+  constructor(private readonly options: SinkOptions = {}) {}
+
   know(id: ObjectId): void {
     this.known.add(id);
   }
 
   blob(text: string): ObjectId {
-    return this.add(blobObject(text));
+    return this.add(this.blobObject(text));
+  }
+
+  /** A blob that the sink does not take, made as it makes its own. */
+  blobObject(text: string): WrittenObject {
+    this.options.check?.(text);
+    const { body, encoding } = (this.options.seal ?? PLAIN_SEAL).seal(text);
+    const id = hashObject("blob", body);
+    const record: ObjectRecord =
+      encoding === ENCODING.plain
+        ? { id, type: "blob", body }
+        : { id, type: "blob", body, encoding };
+    return { record, decoded: { type: "blob", text } };
+  }
+
+  /**
+   * Refers to an object that is stored already, and of which no more is known.
+   *
+   * @throws AgstateError `INVALID_VALUE` when it is another workflow's
+   */
+  withheld({ workflow, link, reason }: Withheld): Link {
+    if (this.options.workflow !== undefined && this.options.workflow !== workflow) {
+      throw new AgstateError(
+        "INVALID_VALUE",
+        `a value that is withheld in workflow ${workflow} cannot be written to workflow ${this.options.workflow}: nothing is known of it there; leave it out`,
+        { workflow, object: link.id, reason },
+      );
+    }
+    this.know(link.id);
+    return link;
   }
 
   /** Takes the entries over: they are sorted here, and must not change after. */
   tree(entries: TreeEntry[]): ObjectId {
-    return this.add(written("tree", encodeTree(entries), { type: "tree", entries }));
+    const { check } = this.options;
+    if (check !== undefined) {
+      for (const { name } of entries) if (isKeyName(name)) check(unescapeKey(name));
+    }
+    const body = encodeTree(entries);
+    const record: ObjectRecord = { id: hashObject("tree", body), type: "tree", body };
+    return this.add({ record, decoded: { type: "tree", entries } });
   }
 
   private add(object: WrittenObject): ObjectId {
@@ -75,4 +117,9 @@ export class ObjectSink {
   objects(): ObjectRecord[] {
     return this.all().map((object) => object.record);
   }
+}
+
+/** Whether an entry of a tree is named by a key of an object, not by a place in a list, text or fan-out. */
+function isKeyName(name: string): boolean {
+  return !/^[[{"]/.test(name);
 }

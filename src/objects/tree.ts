@@ -1,11 +1,15 @@
 import { AgstateError } from "../core/errors.js";
 import { OBJECT_ID_BYTES, type ObjectId, objectIdAt } from "../core/ids.js";
 
-/** An entry of a Git tree. agstate writes two modes only: 100644 (blob) and 40000 (tree). */
-export interface TreeEntry {
-  readonly name: string;
+/** An object as the target of a tree's entry. */
+export interface Link {
   readonly type: "blob" | "tree";
   readonly id: ObjectId;
+}
+
+/** An entry of a Git tree. agstate writes two modes only: 100644 (blob) and 40000 (tree). */
+export interface TreeEntry extends Link {
+  readonly name: string;
 }
 
 const MODE = { blob: "100644 ", tree: "40000 " } as const;

@@ -1,5 +1,7 @@
 import type { JsonValue } from "../core/json.js";
+import { firstWithheld } from "../core/withheld.js";
 import { canonicalText } from "../objects/canonical.js";
+import { refuseWithheld } from "../objects/reader.js";
 
 /** The version of the record that this code writes; it reads older ones and passes newer ones over. */
 export const STEP_RECORD_VERSION = 1;
@@ -60,9 +62,13 @@ export function parseStepRecord(value: JsonValue | null): StepRecord | null {
 /**
  * A value with its members in the one order in which it is kept, so that code which depends on their
  * order, as a text made of the value does, comes out on replay as it did at first.
+ *
+ * @throws AgstateError `ERASED`, `WITHHELD` when a part is not told: code that goes on with it would take that for what it got
  */
 export function inKeptOrder<Value>(value: Value): Value {
   if (typeof value !== "object" || value === null) return value;
+  const hidden = firstWithheld(value as JsonValue);
+  if (hidden !== null) throw refuseWithheld(hidden);
   return JSON.parse(canonicalText(value as JsonValue)) as Value;
 }
 

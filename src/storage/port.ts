@@ -17,10 +17,9 @@ import type { ReflogEntry } from "../core/reflog-entry.js";
 export type ObjectType = "blob" | "tree";
 
 /**
- * How a body is kept. 0: the object's own bytes. 1 (pointer to another
- * region), 2 (encrypted payload) and 255 (the tombstone of an object in a
- * commit's row, where there is no row kind) are reserved; a reader that meets
- * a number it does not know refuses the object, never guesses.
+ * How a body is to be read. 0: as the value's own bytes. 1: as a pointer to another region. 2: as ciphertext. 255: as the
+ * tombstone of an object in a commit's row, where there is no row kind. The bytes hash to the id in all cases but the last;
+ * a reader that meets a number it does not know refuses the object, never guesses.
  */
 export const ENCODING = { plain: 0, pointer: 1, encrypted: 2, tombstone: 255 } as const;
 

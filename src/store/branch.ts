@@ -6,7 +6,7 @@ import type { LoadedCommit } from "../objects/commit-reader.js";
 import type { StateOperation } from "../objects/draft/operations.js";
 import type { Link } from "../objects/encode.js";
 import { normalize } from "../objects/normalize.js";
-import { ObjectSink } from "../objects/sink.js";
+import type { ObjectSink } from "../objects/sink.js";
 import { shortRefName } from "../refs/names.js";
 import { StepExecution } from "../steps/execute.js";
 import type { StepFailure } from "../steps/record.js";
@@ -319,7 +319,7 @@ export class Branch {
       let head = this.#head.commit;
       let { minStep } = this;
       for (const { step, operations, message, trace, approval, author = this.author } of entries) {
-        const sink = new ObjectSink();
+        const sink = this.repository.newSink();
         const { envelope, policy } = head.root;
         const state =
           operations === undefined
@@ -366,7 +366,7 @@ export class Branch {
   ): Promise<Commit> {
     const { repository } = this;
     const before = this.#head.commit;
-    const sink = new ObjectSink();
+    const sink = repository.newSink();
     const state = await makeState(sink);
     const { root } = before;
     const policy = makePolicy === undefined ? root.policy : await makePolicy(sink);

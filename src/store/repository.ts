@@ -17,7 +17,10 @@ import {
   createObjectCache,
   ObjectReader,
   type ObjectsAtHand,
+  type Sealing,
+  UNSEALED,
 } from "../objects/reader.js";
+import { ObjectSink } from "../objects/sink.js";
 import { RefStore } from "../refs/ref-store.js";
 import { RevisionResolver } from "../refs/revisions.js";
 import type { Storage } from "../storage/port.js";
@@ -67,11 +70,19 @@ export class Repository {
     readonly context: StoreContext,
     readonly workflow: string,
     isolation: Isolation | null,
+    private readonly sealing: Sealing = UNSEALED,
   ) {
     const { storage } = context;
     this.storage = storage;
-    this.objects = new ObjectReader(storage, workflow, context.objectCache);
-    this.commits = new CommitReader(storage, workflow, context.commitCache);
+    this.objects = new ObjectReader(
+      storage,
+      workflow,
+      context.objectCache,
+      undefined,
+      undefined,
+      sealing,
+    );
+    this.commits = new CommitReader(storage, workflow, context.commitCache, sealing.opener);
     this.refs = new RefStore(storage, workflow, context);
     this.revisions = new RevisionResolver(storage, workflow);
     const near = storage.readGraphNear?.bind(storage);
@@ -83,6 +94,11 @@ export class Repository {
     this.history = new HistoryReader(this.graph);
     this.statePolicy = isolationOfKey(isolation, "state");
     this.stepPolicy = isolationOfKey(isolation, "step");
+  }
+
+  /** A sink for objects that are going to be written. */
+  newSink(): ObjectSink {
+    return new ObjectSink({ workflow: this.workflow, seal: this.sealing.seal });
   }
 
   commitAt(revision: string): Promise<LoadedCommit> {

@@ -74,7 +74,7 @@ export class StateWriter {
     try {
       return await decodeValue(this.head.objects, stored);
     } catch (error) {
-      if (isAgstateError(error, "ERASED", "CORRUPT_OBJECT", "MISSING_OBJECT")) return undefined;
+      if (isAgstateError(error, "CORRUPT_OBJECT", "MISSING_OBJECT")) return undefined;
       throw error;
     }
   }

@@ -10,7 +10,7 @@ import { type Encoded, encodeValue, type Link, toLink } from "../objects/encode.
 import { digestText, hashObject } from "../objects/hash.js";
 import type { Isolation } from "../objects/isolation.js";
 import { normalize } from "../objects/normalize.js";
-import { blobObject, type ObjectSink, type WrittenObject } from "../objects/sink.js";
+import type { ObjectSink, WrittenObject } from "../objects/sink.js";
 import { encodeTree, type TreeEntry } from "../objects/tree.js";
 import type { CommitRecord, ObjectRecord } from "../storage/port.js";
 import type { Repository } from "./repository.js";
@@ -206,8 +206,8 @@ function recordObjects(
  * must be stored as well.
  */
 function placeRecord(sink: ObjectSink, encoded: Encoded): PlacedRecord {
-  if ("tree" in encoded) return { link: toLink(sink, encoded), inline: undefined };
-  const inline = blobObject(encoded.text);
+  if ("link" in encoded) return { link: encoded.link, inline: undefined };
+  const inline = sink.blobObject(encoded.text);
   return { link: { type: "blob", id: inline.record.id }, inline };
 }
 

@@ -59,7 +59,7 @@ describe("what is read below objects", () => {
     await begin(storage, "w");
     const [good, bad] = [blob("good"), blob("bad")];
     const damaged = { ...bad, body: Buffer.from("worse") };
-    const encoded = { ...blob("encoded"), encoding: 2 };
+    const encoded = { ...blob("encoded"), encoding: 3 };
     const top = tree(good, bad, encoded);
     const root = rootedCommit({ state: top });
     const wrong = { ...rootedCommit({ state: top }), id: commit().id };

@@ -1,4 +1,5 @@
 import type { JsonValue } from "../../core/json.js";
+import { isWithheld } from "../../core/withheld.js";
 import type { Link } from "../encode.js";
 import type { ObjectReader } from "../reader.js";
 import type { ObjectSink } from "../sink.js";
@@ -18,11 +19,14 @@ export function createDraftContext(reader: ObjectReader, sink: ObjectSink): Draf
 }
 
 async function openDraft(context: DraftContext, link: Link): Promise<AnyDraft> {
-  if (link.type === "blob") {
-    const text = await context.reader.text(link.id);
-    return new LeafDraft(context, JSON.parse(text) as JsonValue);
+  const object = await context.reader.read(link.id);
+  if (object.type === "opaque") {
+    return new LeafDraft(context, context.reader.withheld(link.id, object) as unknown as JsonValue);
   }
-  switch (treeKind(await context.reader.tree(link.id))) {
+  if (object.type === "blob") {
+    return new LeafDraft(context, JSON.parse(object.text) as JsonValue);
+  }
+  switch (treeKind(object.entries)) {
     case "list":
       return ListDraft.stored(context, link.id);
     case "text":
@@ -37,6 +41,7 @@ export function unfold(context: DraftContext, draft: Draft): AnyDraft {
   const any = draft as AnyDraft;
   if (any.kind !== "leaf") return any;
   const { value } = any;
+  if (isWithheld(value)) return any;
   if (typeof value === "string") return TextDraft.from(context, value);
   if (Array.isArray(value)) return ListDraft.from(context, value);
   if (typeof value === "object" && value !== null) {

@@ -1,10 +1,11 @@
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
 import type { SmallText } from "../canonical.js";
-import { type Encoded, toElement } from "../encode.js";
+import { type Encoded, type Link, toElement, treeOf } from "../encode.js";
 import { LEAF_MAX_BYTES } from "../format.js";
 import { type Isolation, isolationOfElement } from "../isolation.js";
 import type { ObjectReader } from "../reader.js";
+import { runElements } from "../run-elements.js";
 import { type ListElement, ListRuns, splitArray } from "../runs.js";
 import { buildLevels, type SequenceEntry } from "../sequence.js";
 import { type SequenceKind, StoredSequence } from "../sequence-edit.js";
@@ -73,7 +74,7 @@ export class ListDraft implements Draft {
     const [element] = await storedElements(this.context.reader, entry, at, at + 1);
     const draft =
       "id" in (element as ListElement)
-        ? await this.context.open(entry)
+        ? await this.context.open(element as Link)
         : new LeafDraft(this.context, JSON.parse((element as SmallText).text) as JsonValue);
     this.replace(index, draft);
     return draft;
@@ -104,12 +105,12 @@ export class ListDraft implements Draft {
     }));
     if (this.stored !== null) {
       const root = await this.stored.edit(sink, LIST_KIND, edits);
-      return { tree: root as ObjectId };
+      return treeOf(root as ObjectId);
     }
     const runs = new ListRuns(sink);
     for (const edit of edits) for (const element of edit.items) runs.push(element);
     runs.close();
-    return { tree: buildLevels(sink, "[", runs.entries) };
+    return treeOf(buildLevels(sink, "[", runs.entries));
   }
 
   /** The list as one blob, when it fits and no element is held apart. */
@@ -120,7 +121,7 @@ export class ListDraft implements Draft {
     const length = this.length;
     if (length === 0) return { text: "[]", bytes: 2 };
     if (inner?.isolated === true || length * 2 + 1 > LEAF_MAX_BYTES) return null;
-    for (const element of elements.values()) if ("tree" in element) return null;
+    for (const element of elements.values()) if ("link" in element) return null;
     const removed = this.pieces.edits().some((edit) => edit.to > edit.from);
     if (this.stored !== null && !removed) return null;
     const texts: string[] = [];
@@ -137,7 +138,9 @@ export class ListDraft implements Draft {
           const { entry, start, end } = await (this.stored as StoredSequence).entryAt(at);
           if (entry.type === "tree") return null;
           const until = Math.min(end, piece.to);
-          for (const text of await this.storedTexts(entry, at - start, until - start)) {
+          const stored = await this.storedTexts(entry, at - start, until - start);
+          if (stored === null) return null;
+          for (const text of stored) {
             texts.push(text);
             bytes += Buffer.byteLength(text) + 1;
           }
@@ -150,9 +153,15 @@ export class ListDraft implements Draft {
     return { text: `[${texts.join(",")}]`, bytes };
   }
 
-  private async storedTexts(entry: SequenceEntry, from: number, to: number): Promise<string[]> {
-    const text = await this.context.reader.text(entry.id);
-    return entry.kind === "e" ? [text] : splitArray(text).slice(from, to);
+  /** The texts of elements; null when they are withheld. */
+  private async storedTexts(
+    entry: SequenceEntry,
+    from: number,
+    to: number,
+  ): Promise<string[] | null> {
+    const object = await this.context.reader.read(entry.id);
+    if (object.type !== "blob") return null;
+    return entry.kind === "e" ? [object.text] : splitArray(object.text).slice(from, to);
   }
 }
 
@@ -162,8 +171,5 @@ async function storedElements(
   from: number,
   to: number,
 ): Promise<ListElement[]> {
-  if (entry.kind === "e") return [{ type: entry.type, id: entry.id }];
-  return splitArray(await reader.text(entry.id))
-    .slice(from, to)
-    .map((text) => ({ text, bytes: Buffer.byteLength(text) }));
+  return (await runElements(reader, entry)).slice(from, to);
 }

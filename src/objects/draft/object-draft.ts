@@ -1,7 +1,7 @@
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
 import type { SmallText } from "../canonical.js";
-import { type Encoded, type Link, toLink } from "../encode.js";
+import { type Encoded, type Link, toLink, treeOf } from "../encode.js";
 import { LEAF_MAX_BYTES } from "../format.js";
 import { type Isolation, isolationOfKey } from "../isolation.js";
 import { KeyTable } from "./key-table.js";
@@ -70,7 +70,7 @@ export class ObjectDraft implements Draft {
       if (member === null) await this.table.delete(key);
       else await this.table.set(key, toLink(this.context.sink, member));
     }
-    return { tree: await this.table.encode(this.context.sink) };
+    return treeOf(await this.table.encode(this.context.sink));
   }
 
   /** The object as one blob, when it fits and nothing in it is held apart. */
@@ -78,7 +78,7 @@ export class ObjectDraft implements Draft {
     encoded: ReadonlyMap<string, Encoded | null>,
     policy: Isolation | null,
   ): Promise<SmallText | null> {
-    for (const member of encoded.values()) if (member !== null && "tree" in member) return null;
+    for (const member of encoded.values()) if (member !== null && "link" in member) return null;
     if (this.wasTree && policy === null && !(await this.shrank(encoded))) return null;
     if ((this.table.count - encoded.size) * MEMBER_MIN_BYTES > LEAF_MAX_BYTES) return null;
     const members = new Map<string, Link | Encoded>(await this.table.all());
@@ -104,7 +104,9 @@ export class ObjectDraft implements Draft {
       const frame = Buffer.byteLength(JSON.stringify(key)) + 2;
       if (old !== undefined) {
         if (old.type === "tree") return true;
-        growth -= frame + Buffer.byteLength(await this.context.reader.text(old.id));
+        const object = await this.context.reader.read(old.id);
+        if (object.type !== "blob") return true;
+        growth -= frame + Buffer.byteLength(object.text);
       }
       if (member !== null) growth += frame + (member as SmallText).bytes;
     }
@@ -132,12 +134,13 @@ export class ObjectDraft implements Draft {
     for (let at = 0; at < links.length; at += batch, batch *= 2) {
       const part = links.slice(at, at + batch);
       const objects = await this.context.reader.readAll(part.map((link) => link.id));
-      part.forEach((link, i) => {
+      for (const [i, link] of part.entries()) {
         const object = objects[i];
-        const text = object?.type === "blob" ? object.text : "";
-        texts.set(link.id, text);
-        bytes += text.length;
-      });
+        // What is withheld is no part of a blob.
+        if (object?.type !== "blob") return null;
+        texts.set(link.id, object.text);
+        bytes += object.text.length;
+      }
       if (bytes > LEAF_MAX_BYTES) return null;
     }
     return texts;
@@ -148,7 +151,7 @@ export class ObjectDraft implements Draft {
 const FIRST_BATCH = 8;
 
 function isTree(member: Link | Encoded): boolean {
-  return "tree" in member || ("type" in member && member.type === "tree");
+  return "link" in member || ("type" in member && member.type === "tree");
 }
 
 function byUtf16(a: string, b: string): number {

@@ -2,7 +2,9 @@ import { AgstateError } from "../../core/errors.js";
 import type { JsonValue } from "../../core/json.js";
 import { formatPointer, parseIndex, parsePointer } from "../../core/json-pointer.js";
 import { quoteForMessage } from "../../core/names.js";
+import { isWithheld } from "../../core/withheld.js";
 import { checkKey, normalize, normalizeAll } from "../normalize.js";
+import { refuseWithheld } from "../reader.js";
 import { type AnyDraft, unfold } from "./draft.js";
 import type { ListDraft } from "./list-draft.js";
 import type { ObjectDraft } from "./object-draft.js";
@@ -95,7 +97,7 @@ class Step {
     } else if (container.kind === "list") {
       return container.open(this.index(container, depth));
     }
-    throw this.notFound(depth);
+    throw this.nothingBelow(container, depth);
   }
 
   private put(container: AnyDraft, depth: number, child: Draft): void {
@@ -108,7 +110,12 @@ class Step {
   private async finish(container: AnyDraft, depth: number): Promise<void> {
     if (container.kind === "object") return this.finishMember(container, depth);
     if (container.kind === "list") return this.finishElement(container, depth);
-    throw this.notFound(depth);
+    throw this.nothingBelow(container, depth);
+  }
+
+  private nothingBelow(container: AnyDraft, depth: number): AgstateError {
+    const value: unknown = container.kind === "leaf" ? container.value : undefined;
+    return isWithheld(value) ? refuseWithheld(value) : this.notFound(depth);
   }
 
   private async finishMember(container: ObjectDraft, depth: number): Promise<void> {

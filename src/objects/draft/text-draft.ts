@@ -1,6 +1,6 @@
 import type { ObjectId } from "../../core/ids.js";
 import { type SmallText, smallCanonical } from "../canonical.js";
-import type { Encoded } from "../encode.js";
+import { type Encoded, treeOf } from "../encode.js";
 import { LEAF_MAX_BYTES } from "../format.js";
 import type { Isolation } from "../isolation.js";
 import { TextRuns } from "../runs.js";
@@ -55,12 +55,12 @@ export class TextDraft implements Draft {
     const { sink } = this.context;
     if (this.stored !== null) {
       const root = await this.stored.edit(sink, TEXT_KIND, this.pieces.edits());
-      return { tree: root as ObjectId };
+      return treeOf(root as ObjectId);
     }
     const runs = new TextRuns(sink);
     for (const edit of this.pieces.edits()) for (const text of edit.items) runs.push(text);
     runs.close();
-    return { tree: buildLevels(sink, '"', runs.entries) };
+    return treeOf(buildLevels(sink, '"', runs.entries));
   }
 
   /** The text as one blob, when it fits. */

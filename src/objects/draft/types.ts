@@ -47,8 +47,9 @@ export class StoredDraft implements Draft {
   async encode(): Promise<Encoded> {
     const { reader, sink } = this.context;
     sink.know(this.link.id);
-    if (this.link.type === "tree") return { tree: this.link.id };
-    const text = await reader.text(this.link.id);
-    return { text, bytes: Buffer.byteLength(text) };
+    if (this.link.type === "tree") return { link: this.link };
+    const object = await reader.read(this.link.id);
+    if (object.type !== "blob") return { link: this.link };
+    return { text: object.text, bytes: Buffer.byteLength(object.text) };
   }
 }

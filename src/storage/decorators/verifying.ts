@@ -18,15 +18,16 @@ export type Verify = (type: ObjectType | "commit", id: ObjectId, body: Uint8Arra
  * The one place where this happens. Tombstones pass: they have no bytes left to
  * check. Scans are not checked, so that fsck sees damage instead of an error.
  *
- * @throws AgstateError `CORRUPT_OBJECT`; `UNSUPPORTED_ENCODING` for a body that is not plain
+ * @throws AgstateError `CORRUPT_OBJECT`; `UNSUPPORTED_ENCODING` for a body of which this version does not know what it is
  */
 export function verifying(storage: Storage, verify: Verify): Storage {
   function checkObject(object: ObjectRecord): void {
     const encoding = object.encoding ?? ENCODING.plain;
-    if (encoding !== ENCODING.plain) {
+    const known = object.type === "blob" ? HASHED : [ENCODING.plain];
+    if (!known.includes(encoding)) {
       throw new AgstateError(
         "UNSUPPORTED_ENCODING",
-        `object ${object.id} has encoding ${encoding}; this version knows only ${ENCODING.plain} (plain bytes), use a newer agstate`,
+        `object ${object.id}, a ${object.type}, has encoding ${encoding}; this version knows only ${known.join(", ")} there, use a newer agstate`,
         { id: object.id, encoding },
       );
     }
@@ -75,6 +76,9 @@ export function verifying(storage: Storage, verify: Verify): Storage {
     },
   };
 }
+
+/** Encodings of blobs whose bytes hash to the id. */
+const HASHED: readonly number[] = [ENCODING.plain, ENCODING.pointer, ENCODING.encrypted];
 
 /** Whether a check does not throw, which it does of agstate's errors only. */
 function passes(check: () => void): boolean {

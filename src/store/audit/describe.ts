@@ -222,6 +222,7 @@ function isDamage(error: unknown): boolean {
     "MISSING_OBJECT",
     "CORRUPT_OBJECT",
     "ERASED",
+    "WITHHELD",
     "UNSUPPORTED_ENCODING",
   );
 }

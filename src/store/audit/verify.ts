@@ -249,7 +249,8 @@ class Verification {
       if (link !== undefined) await decodeValue(this.objects.with(commit.inline), link);
     } catch (error) {
       // What was erased on purpose is not damaged.
-      if (!isAgstateError(error, "ERASED")) this.report("bad-commit", id, messageOf(error));
+      if (!isAgstateError(error, "ERASED", "WITHHELD"))
+        this.report("bad-commit", id, messageOf(error));
     }
   }
 }

@@ -121,6 +121,7 @@ export class MergeRun {
     resolverVersions(policies, request.resolvers);
     const input = {
       reader: repository.objects,
+      newSink: () => repository.newSink(),
       commits: repository.commits,
       history: repository.history,
       isolation: repository.statePolicy,

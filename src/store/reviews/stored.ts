@@ -5,7 +5,7 @@ import { checkIdentity, checkOneLine, quoteForMessage } from "../../core/names.j
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { decodeValue } from "../../objects/decode.js";
 import { encodeValue, toLink } from "../../objects/encode.js";
-import { ObjectSink, type WrittenObject } from "../../objects/sink.js";
+import type { WrittenObject } from "../../objects/sink.js";
 import { checkRefComponent, shortRefName } from "../../refs/names.js";
 import { movedRow, type RefUpdate } from "../../refs/ref-store.js";
 import { parseReviewRecord, type ReviewRecord } from "../../reviews/record.js";
@@ -101,7 +101,7 @@ export function prepareChange(
   const before = "row" in at ? at : undefined;
   const actor = checkIdentity("actor", note.actor);
   const says = checkOneLine("reason", note.says);
-  const sink = new ObjectSink();
+  const sink = repository.newSink();
   const value = record as unknown as JsonValue;
   const prepared = prepareCommit(repository, {
     sink,

@@ -1,0 +1,50 @@
+import { isJsonObject, type JsonValue } from "../core/json.js";
+import { isWithheld, type WithheldNote, type WithheldReason } from "../core/withheld.js";
+import { ENCODING, type ObjectRecord } from "../storage/port.js";
+
+/** Makes the bytes under which a blob's text is stored: the same for the same text, so that what is unchanged keeps its id. */
+export interface Seal {
+  seal(text: string): { readonly body: Buffer; readonly encoding: number };
+}
+
+/** Reads what a {@link Seal} made: the text, or why it is not told. Asked for blobs that are not plain. */
+export interface Opener {
+  /** @throws AgstateError `CORRUPT_OBJECT` */
+  open(record: ObjectRecord): string | WithheldNote;
+}
+
+/** Text as it is. */
+export const PLAIN_SEAL: Seal = {
+  seal: (text) => ({ body: Buffer.from(text), encoding: ENCODING.plain }),
+};
+
+/** Opens nothing: says of each body why. */
+export const CLOSED: Opener = {
+  open: ({ encoding, body }) =>
+    encoding === ENCODING.pointer ? noteOfPointer(body) : { reason: "key" },
+};
+
+/** What a pointer to another region says of what it points to. */
+function noteOfPointer(body: Uint8Array): WithheldNote {
+  const { region, classification } = parsed(body);
+  return {
+    reason: "region",
+    ...(typeof region === "string" && { region }),
+    ...(typeof classification === "string" && { classification }),
+  };
+}
+
+/** What a tombstone says: canonical JSON with a member `reason`; whatever else is in it counts as erased. */
+export function noteOfTombstone(tombstone: Uint8Array): WithheldNote {
+  const reason: WithheldReason = parsed(tombstone).reason === "expired" ? "expired" : "erased";
+  return { reason };
+}
+
+function parsed(body: Uint8Array): { readonly [key: string]: JsonValue } {
+  try {
+    const value = JSON.parse(Buffer.from(body).toString("utf8")) as JsonValue;
+    return isJsonObject(value) && !isWithheld(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
