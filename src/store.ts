@@ -7,7 +7,13 @@ import { Governance, type GovernancePolicy } from "./governance/policy.js";
 import type { CustomResolvers } from "./merge/resolvers.js";
 import { digestText, hashObject, hasId } from "./objects/hash.js";
 import { workflowNotFound } from "./refs/ref-store.js";
-import type { BackendOptions, Storage, StoreDescription, WorkflowRecord } from "./storage/port.js";
+import type {
+  BackendOptions,
+  Compacted,
+  Storage,
+  StoreDescription,
+  WorkflowRecord,
+} from "./storage/port.js";
 import type { RoleNames } from "./storage/postgres/roles.js";
 import { landWorkflow, prepareWorkflow } from "./store/create.js";
 import { createStoreContext, type StoreContext } from "./store/repository.js";
@@ -274,6 +280,16 @@ export class Store {
   /** Asks the backend to check its own files; an empty answer means sound. */
   checkStructure(): Promise<{ what: string; detail: string }[]> {
     return this.context.storage.checkStructure();
+  }
+
+  /**
+   * Gives back the space of what collection, retention and erasure have removed, of all workflows. On SQLite others
+   * wait while the file is written anew; on PostgreSQL each table is locked for all while it is.
+   *
+   * @throws AgstateError `STORE_BUSY`, `STORE_FULL`, `STORE_READONLY`
+   */
+  compact(): Promise<Compacted> {
+    return this.context.storage.compact();
   }
 
   /**

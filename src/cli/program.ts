@@ -199,6 +199,10 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--grace <time>", "keep what is younger, such as 12h or 30d (default: 14d)")
     .action(action(() => import("./commands/gc.js")));
 
+  command(program, "compact", "give back the space of what is gone, of all workflows").action(
+    action(() => import("./commands/compact.js")),
+  );
+
   command(
     program,
     "import <source>",

@@ -157,7 +157,11 @@ export class Session {
   }
 
   /** The storage of the named workflow, or all that there is: the store's, or that of every region. */
-  async *storages(): AsyncGenerator<Pick<Storage, "checkStructure">, void, undefined> {
+  async *storages(): AsyncGenerator<
+    Pick<Storage, "checkStructure" | "compact" | "describe">,
+    void,
+    undefined
+  > {
     const regions = await this.regions();
     if (regions === undefined) return yield await this.store();
     if (this.namedWorkflow() !== undefined) return yield (await this.workflow()).internals.storage;

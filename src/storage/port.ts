@@ -292,6 +292,12 @@ export interface Usage {
   readonly bytes: number;
 }
 
+/** What compaction did: the bytes of the store's files, or of its tables and their indexes on a server. */
+export interface Compacted {
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
+}
+
 /** A page of a scan, in storage order. */
 export interface ScanPage<Row> {
   readonly rows: readonly Row[];
@@ -509,6 +515,15 @@ export interface Storage {
   checkStructure(): Promise<StructureProblem[]>;
 
   usage(workflow: string): Promise<Usage>;
+
+  /**
+   * Gives back the space of what is gone, of all workflows, and leaves none of its bytes in the store's files; what
+   * is stored stays as it is. Others may have to wait meanwhile, and it waits for them as long as any call.
+   *
+   * @throws AgstateError `STORE_BUSY` when others use the store all the time, `STORE_FULL`: it needs as much free
+   *   space as the store takes when it is compact; `STORE_READONLY`, from a role that may not
+   */
+  compact(): Promise<Compacted>;
 
   describe(): Promise<StoreDescription>;
 

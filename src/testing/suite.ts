@@ -1,6 +1,7 @@
 import type { ConformanceCase, OpenedStorage } from "./case.js";
 import { belowCases } from "./cases/below.js";
 import { collectCases } from "./cases/collect.js";
+import { compactCases } from "./cases/compact.js";
 import { graphCases } from "./cases/graph.js";
 import { lifeCases } from "./cases/life.js";
 import { moveCases } from "./cases/moves.js";
@@ -22,6 +23,7 @@ export const conformanceCases: readonly ConformanceCase[] = [
   ...belowCases,
   ...graphCases,
   ...collectCases,
+  ...compactCases,
   ...redactCases,
   ...pendingCases,
   ...lifeCases,

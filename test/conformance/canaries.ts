@@ -191,6 +191,20 @@ export const canaries: Readonly<Record<string, Canary>> = {
       },
     };
   },
+  "loses pending rows by compacting": (good) => ({
+    ...forward(good),
+    async compact() {
+      await good.write({ workflow: "w", objects: [], moves: [], atomic: true, dropPending: [""] });
+      return good.compact();
+    },
+  }),
+  "takes more space after compacting": (good) => ({
+    ...forward(good),
+    async compact() {
+      const { bytesBefore } = await good.compact();
+      return { bytesBefore, bytesAfter: bytesBefore + 1 };
+    },
+  }),
   "loses objects": (good) => ({
     ...forward(good),
     write: (batch) => good.write({ ...batch, objects: batch.objects.slice(0, 100) }),

@@ -29,11 +29,17 @@ conformanceSuite(
       };
       const open = async () => {
         const maintainer = await openAs(as.maintainer);
+        const writer = await openAs(as.writer);
         return {
-          ...forward(await openAs(as.writer)),
+          ...forward(writer),
           condemn: maintainer.condemn.bind(maintainer),
           sweep: maintainer.sweep.bind(maintainer),
+          compact: maintainer.compact.bind(maintainer),
           redact: maintainer.redact.bind(maintainer),
+          close: async () => {
+            await writer.close();
+            await maintainer.close();
+          },
         };
       };
       return {

@@ -74,6 +74,7 @@ export function closedGuard(storage: Storage): Storage {
     watch: (w, wake) => guard("watch", () => storage.watch(w, wake)),
     checkStructure: () => guard("checkStructure", () => storage.checkStructure()),
     usage: (w) => guard("usage", () => storage.usage(w)),
+    compact: () => guard("compact", () => storage.compact()),
     describe: () => guard("describe", () => storage.describe()),
     close() {
       closing ??= shut();

@@ -50,6 +50,7 @@ const METHODS: readonly Method[] = [
   "watch",
   "checkStructure",
   "usage",
+  "compact",
   "describe",
   "close",
 ];
@@ -172,6 +173,7 @@ export function counting(storage: Storage): CountingStorage {
     watch: (w, wake) => call("watch", () => storage.watch(w, wake)),
     checkStructure: () => call("checkStructure", () => storage.checkStructure()),
     usage: (w) => call("usage", () => storage.usage(w)),
+    compact: () => call("compact", () => storage.compact()),
     describe: () => call("describe", () => storage.describe()),
     close: () => storage.close(),
   };

@@ -30,6 +30,7 @@ export function forward(storage: Storage): Storage {
     watch: (w, wake) => storage.watch(w, wake),
     checkStructure: () => storage.checkStructure(),
     usage: (w) => storage.usage(w),
+    compact: () => storage.compact(),
     describe: () => storage.describe(),
     close: () => storage.close(),
   };

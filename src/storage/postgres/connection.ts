@@ -160,6 +160,34 @@ export class Connection {
     );
   }
 
+  /**
+   * Runs statements of maintenance that cannot be part of a transaction, each by itself on a connection of their own.
+   * They have no limit of time; for locks they wait as long as any call.
+   */
+  async maintain(texts: readonly string[]): Promise<void> {
+    const { poolMax, statementTimeoutMs, retryForMs } = this.options;
+    const { location } = this;
+    let limits: { lock_timeout?: number } = { lock_timeout: retryForMs };
+    for (;;) {
+      const client = this.apart("agstate-maintain", limits);
+      // What breaks the connection fails the statement under way as well.
+      client.on("error", () => undefined);
+      try {
+        await client.connect();
+        for (const text of texts) await client.query(text);
+        return;
+      } catch (error) {
+        // A pooler that does not know the setting; nothing was done.
+        if (codeOf(error) !== "08P01" || limits.lock_timeout === undefined) {
+          throw toStoreError(error, { location, poolMax, statementTimeoutMs, unknown: false });
+        }
+        limits = {};
+      } finally {
+        await client.end().catch(() => undefined);
+      }
+    }
+  }
+
   /** Closes all connections, those too whose server does not answer any more. */
   async close(): Promise<void> {
     await this.pool.end();
@@ -249,13 +277,18 @@ export class Connection {
    * A connection outside the pool, for what needs a session; not connected yet. Whoever takes it
    * handles its errors and ends it.
    */
-  apart(name: string): pg.Client {
+  apart(
+    name: string,
+    limits: Pick<pg.ClientConfig, "query_timeout" | "lock_timeout"> = {
+      query_timeout: CONNECT_TIMEOUT_MS,
+    },
+  ): pg.Client {
     return new pg.Client({
       connectionString: this.options.target.connectionString,
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-      query_timeout: CONNECT_TIMEOUT_MS,
       keepAlive: true,
       application_name: name,
+      ...limits,
     });
   }
 }

@@ -4,6 +4,7 @@ import type {
   Below,
   BelowRequest,
   CommitRecord,
+  Compacted,
   GraphNode,
   Head,
   PendingRow,
@@ -28,6 +29,7 @@ import type {
 import { inlineSize, TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
 import { pendingCursor, pendingPage } from "../rows/pending.js";
+import { compact } from "./compact.js";
 import type { Connection } from "./connection.js";
 import type { Queries } from "./queries.js";
 import { encodeRedaction, type RedactedColumns } from "./redact.js";
@@ -52,6 +54,8 @@ import type { Writer } from "./workflow-writers.js";
 /** What {@link PostgresStorage} is made of. */
 export interface PostgresParts {
   readonly connection: Connection;
+  /** The schema's name, quoted. */
+  readonly schema: string;
   readonly queries: Queries;
   readonly keys: WorkflowKeys;
   readonly writer: Writer;
@@ -317,6 +321,10 @@ export class PostgresStorage implements Storage {
       if (last === undefined || rows.length < PAGE) return usage;
       after = last.id;
     }
+  }
+
+  compact(): Promise<Compacted> {
+    return compact(this.parts.connection, this.parts.schema);
   }
 
   async describe(): Promise<StoreDescription> {

@@ -3,6 +3,7 @@ import { OBJECT_ID_HEX_LENGTH, type ObjectId } from "../../core/ids.js";
 import { compareUtf8 } from "../../core/utf8.js";
 import {
   type CommitRecord,
+  type Compacted,
   type GraphNode,
   type Head,
   hasMoved,
@@ -31,6 +32,7 @@ import { knownObject, objectOf } from "../rows/objects.js";
 import { pendingCursor, pendingPage } from "../rows/pending.js";
 import { NOTHING_REDACTED } from "../rows/redaction.js";
 import { scanSeen, sweep } from "./collect.js";
+import { compact } from "./compact.js";
 import { toStoreError } from "./errors.js";
 import { readNear } from "./graph-near.js";
 import { walkGraph } from "./graph-walk.js";
@@ -292,6 +294,11 @@ export class SqliteStorage implements Storage {
       }
       return usage;
     });
+  }
+
+  async compact(): Promise<Compacted> {
+    await this.parts.writer.drain();
+    return compact(this.parts.db, (work) => this.#retry(work));
   }
 
   describe(): Promise<StoreDescription> {

@@ -37,6 +37,7 @@ const CALLS: Readonly<Record<string, (storage: Storage) => Promise<unknown>>> = 
   watch: (s) => s.watch("w", () => undefined),
   checkStructure: (s) => s.checkStructure(),
   usage: (s) => s.usage("w"),
+  compact: (s) => s.compact(),
   describe: (s) => s.describe(),
 };
 
