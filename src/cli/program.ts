@@ -227,6 +227,10 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
 
   command(program, "export", "write the workflow as a Git repository")
     .requiredOption("--git <directory>", "a new or empty directory, or an empty bare repository")
+    .option(
+      "--redacted",
+      "complete, under new ids: notes stand for what is erased, elsewhere or encrypted",
+    )
     .action(action(() => import("./commands/export.js")));
 
   return {

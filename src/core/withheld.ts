@@ -1,5 +1,5 @@
 import type { ObjectId } from "./ids.js";
-import type { JsonValue } from "./json.js";
+import type { JsonObject, JsonValue } from "./json.js";
 
 /**
  * Why a value is not told: it was erased, its retention is over, it is in a region that the reader has not, or it is encrypted
@@ -41,15 +41,22 @@ export class Withheld {
   }
 
   toJSON(): JsonValue {
-    const { reason, link, region, classification } = this;
-    return {
-      [WITHHELD_MARK]: "withheld",
-      reason,
-      object: link.id,
-      ...(region !== null && { region }),
-      ...(classification !== null && { classification }),
-    };
+    return { ...withheldJson(this), object: this.link.id };
   }
+}
+
+/** What is said of a withheld value as JSON. */
+export function withheldJson({
+  reason,
+  region,
+  classification,
+}: WithheldNote | Withheld): JsonObject {
+  return {
+    [WITHHELD_MARK]: "withheld",
+    reason,
+    ...(region != null && { region }),
+    ...(classification != null && { classification }),
+  };
 }
 
 /** Why a value is not told, in words that follow its name. */

@@ -16,11 +16,22 @@ export interface ExportedRef {
 export interface RepositoryExport {
   /** Where the repository goes; see {@link exportRepository}. */
   readonly directory: string;
-  readonly refs: readonly ExportedRef[];
+  /** Those that are known only then are asked for when all objects are written. */
+  readonly refs: readonly ExportedRef[] | (() => readonly ExportedRef[]);
   /** The full name of the ref that HEAD stands for; it need not be among `refs`. */
   readonly head: string;
   /** Everything that the refs reach, in any order, already verified; taken one at a time. */
   readonly objects: AsyncIterable<PackObject>;
+  /** What Git has to know of objects that are not there; asked for when all objects are written. */
+  readonly lacks?: () => Lacks;
+}
+
+/** What a repository lacks on purpose. */
+export interface Lacks {
+  /** Whether objects are lacking that others refer to: it is then a partial clone. */
+  readonly partial: boolean;
+  /** Commits whose parents are lacking. */
+  readonly shallow: readonly ObjectId[];
 }
 
 /** How much an export wrote. */
@@ -35,6 +46,16 @@ const CONFIG = `[core]
 	bare = true
 [extensions]
 	objectformat = sha256
+`;
+
+/**
+ * What makes a repository a partial clone, whose lacking objects are promised by a remote (gitrepository-layout(5),
+ * partial-clone in Git's technical documentation). There is none that could give them.
+ */
+const PARTIAL_CLONE = `	partialClone = agstate
+[remote "agstate"]
+	promisor = true
+	url = agstate::withheld
 `;
 
 const PACKED_REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n";
@@ -57,7 +78,7 @@ const PACK_FILE_MODE = 0o444;
  *   `MISSING_OBJECT` when a ref points to an object that is not among `objects`
  */
 export async function exportRepository(what: RepositoryExport): Promise<ExportResult> {
-  checkRefNames(what);
+  if (typeof what.refs !== "function") checkRefNames(what.head, what.refs);
   const directory = resolve(what.directory);
   const staging = new Staging();
   try {
@@ -83,10 +104,21 @@ async function writeRepository(
     await staging.folder(at(path));
   }
 
-  const count = await writePack(at("objects/pack"), what, staging);
+  const { count, refs, lacks } = await writePack(at("objects/pack"), what, staging);
   const texts: [name: string, text: string][] = [];
-  if (target !== "repository") texts.push(["config", CONFIG]);
-  if (what.refs.length > 0) texts.push(["packed-refs", packedRefs(what.refs)]);
+  if (target !== "repository")
+    texts.push(["config", CONFIG + (lacks.partial ? PARTIAL_CLONE : "")]);
+  else if (lacks.partial) throw needsOwnConfig(directory);
+  if (refs.length > 0) texts.push(["packed-refs", packedRefs(refs)]);
+  if (lacks.shallow.length > 0) {
+    texts.push([
+      "shallow",
+      [...lacks.shallow]
+        .sort()
+        .map((id) => `${id}\n`)
+        .join(""),
+    ]);
+  }
   for (const [name, text] of texts) {
     await staging.write(at(`${name}.lock`), text);
     staging.placeLater(at(`${name}.lock`), at(name));
@@ -96,24 +128,34 @@ async function writeRepository(
   await staging.place();
   for (const path of ["objects/pack", "objects", "refs", "."]) await syncFolder(at(path));
   if (isNew) await syncFolder(dirname(directory));
-  return { objects: count, refs: what.refs.length };
+  return { objects: count, refs: refs.length };
 }
 
-/** Writes the pack and its index, none when there are no objects, and answers how many objects it holds. */
+/** What was put into a pack, and what is known after. */
+interface Packed {
+  readonly count: number;
+  readonly refs: readonly ExportedRef[];
+  readonly lacks: Lacks;
+}
+
+/** Writes the pack and its index, none when there are no objects. */
 async function writePack(
   folder: string,
-  { refs, objects }: RepositoryExport,
+  what: RepositoryExport,
   staging: Staging,
-): Promise<number> {
+): Promise<Packed> {
   const suffix = `${process.pid.toString(36)}-${Date.now().toString(36)}`;
   const packPath = staging.temporary(join(folder, `tmp_pack_${suffix}`));
   const pack = await PackWriter.create(packPath, PACK_FILE_MODE);
   try {
-    for await (const object of objects) await pack.add(object);
+    for await (const object of what.objects) await pack.add(object);
+    const refs = typeof what.refs === "function" ? what.refs() : what.refs;
+    if (typeof what.refs === "function") checkRefNames(what.head, refs);
+    const lacks = what.lacks?.() ?? { partial: false, shallow: [] };
     for (const ref of refs) if (!pack.has(ref.id)) throw missingTarget(ref);
     if (pack.entries.length === 0) {
       await staging.discard(packPath);
-      return 0;
+      return { count: 0, refs, lacks };
     }
     const checksum = await pack.finish();
     const indexPath = join(folder, `tmp_idx_${suffix}`);
@@ -121,8 +163,13 @@ async function writePack(
     const name = join(folder, `pack-${checksum.toString("hex")}`);
     // The index comes second: Git takes a pack into use when it sees the index.
     staging.placeLater(packPath, `${name}.pack`);
+    if (lacks.partial) {
+      const promisorPath = join(folder, `tmp_promisor_${suffix}`);
+      await staging.write(promisorPath, "", PACK_FILE_MODE);
+      staging.placeLater(promisorPath, `${name}.promisor`);
+    }
     staging.placeLater(indexPath, `${name}.idx`);
-    return pack.entries.length;
+    return { count: pack.entries.length, refs, lacks };
   } finally {
     await pack.close();
   }
@@ -134,7 +181,7 @@ function packedRefs(refs: readonly ExportedRef[]): string {
 }
 
 /** Refuses what would break the lines of `HEAD` and `packed-refs`; the rules for names are the callers'. */
-function checkRefNames({ head, refs }: RepositoryExport): void {
+function checkRefNames(head: string, refs: readonly ExportedRef[]): void {
   const names = new Set<string>();
   for (const { name } of refs) {
     if (names.has(name)) throw badRefName(name, "is given twice");
@@ -156,6 +203,14 @@ function missingTarget({ name, id }: ExportedRef): AgstateError {
     "MISSING_OBJECT",
     `${name} points to ${id}, which is not among the exported objects; run fsck on the store`,
     { ref: name, id },
+  );
+}
+
+function needsOwnConfig(directory: string): AgstateError {
+  return new AgstateError(
+    "EXPORT_TARGET",
+    `${directory} has a config of its own, and an export that lacks erased objects has to say so in it; name a folder that is not there, or is empty`,
+    { directory, reason: "partial" },
   );
 }
 

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonValue } from "../core/json.js";
 import { isWithheld, type WithheldNote, type WithheldReason } from "../core/withheld.js";
-import { ENCODING, type ObjectRecord } from "../storage/port.js";
+import { ENCODING, type ObjectRecord, type StoredObject } from "../storage/port.js";
 
 /** Makes the bytes under which a blob's text is stored: the same for the same text, so that what is unchanged keeps its id. */
 export interface Seal {
@@ -23,6 +23,13 @@ export const CLOSED: Opener = {
   open: ({ encoding, body }) =>
     encoding === ENCODING.pointer ? noteOfPointer(body) : { reason: "key" },
 };
+
+/** Why an object as it is stored is not told to who has neither keys nor other regions; null when it is. */
+export function noteOf(stored: StoredObject): WithheldNote | null {
+  if ("tombstone" in stored) return noteOfTombstone(stored.tombstone);
+  const plain = (stored.encoding ?? ENCODING.plain) === ENCODING.plain;
+  return plain ? null : (CLOSED.open(stored) as WithheldNote);
+}
 
 /** What a pointer to another region says of what it points to. */
 function noteOfPointer(body: Uint8Array): WithheldNote {

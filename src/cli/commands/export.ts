@@ -4,19 +4,32 @@ import { escapeLine } from "../render/escape.js";
 import { plural } from "../render/sizes.js";
 import type { Session } from "../session.js";
 
-/** `agstate export --git DIR`. */
+/** `agstate export --git DIR [--redacted]`. */
 export async function run(
   session: Session,
   _args: readonly string[],
-  options: { git: string },
+  options: { git: string; redacted?: boolean },
 ): Promise<undefined> {
   const { out } = session;
   const workflow = await session.workflow();
   const directory = resolve(options.git);
-  const result = await exportWorkflow(workflow, directory);
+  const { redacted = false } = options;
+  const result = await exportWorkflow(workflow, directory, { redacted });
   if (out.json) return void (await out.value({ directory, ...result }));
   await out.line(
     `Wrote ${plural(result.objects, "object")} and ${plural(result.refs, "ref")} to ${escapeLine(directory)}.`,
   );
+  if (result.withheld > 0) {
+    await out.line(
+      redacted
+        ? `${plural(result.withheld, "object")} that nobody is told of became notes saying so, and what leads there has new ids.`
+        : `It is a partial clone: ${plural(result.withheld, "object")} that it refers to ${result.withheld === 1 ? "is" : "are"} erased. With --redacted it is complete, under new ids.`,
+    );
+  }
+  if (result.boundaries > 0) {
+    await out.line(
+      `It is shallow: history was thinned below ${plural(result.boundaries, "commit")}.`,
+    );
+  }
   await out.line(`Look at it with git -C ${escapeLine(options.git)} log --graph --all`);
 }
