@@ -68,6 +68,10 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--region <name>", "the region that its data stays in")
     .option("--retention <period>", "how long history is kept, such as P90D")
     .option("--isolate <path...>", "paths whose values are kept as objects of their own")
+    .option(
+      "--subjects <path...>",
+      "paths of what belongs to one subject, such as /state/users/{subject}",
+    )
     .option("--author <id>", "who creates it")
     .action(action(() => import("./commands/workflow-create.js")));
   command(workflow, "list", "list the workflows of the store").action(

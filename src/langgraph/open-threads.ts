@@ -119,7 +119,7 @@ export class OpenThreads {
     const create = async () => {
       const store = await this.open();
       try {
-        const { classification, storageRegion, retentionPolicy, isolation } =
+        const { classification, storageRegion, retentionPolicy, isolation, subjects } =
           this.options.declarationOf(id);
         await store.createWorkflow(workflowOf(id), {
           author: "langgraph",
@@ -127,6 +127,7 @@ export class OpenThreads {
           ...(storageRegion !== undefined && { storageRegion }),
           ...(retentionPolicy !== undefined && { retentionPolicy }),
           ...(isolation !== undefined && { isolation }),
+          ...(subjects !== undefined && { subjects }),
         });
       } catch (error) {
         if (!isAgstateError(error, "WORKFLOW_EXISTS")) throw error;

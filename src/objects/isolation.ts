@@ -15,80 +15,151 @@ export interface Isolation {
   readonly isolated: boolean;
   readonly any: Isolation | null;
   readonly keys: ReadonlyMap<string, Isolation>;
+  /** What holds below each key, which says whose it is. */
+  readonly subject: Isolation | null;
+  /** Whether the value belongs to the owner. */
+  readonly owned: boolean;
+  /** Whose the owned values from here on are: the key that stood in the place of `{subject}`. */
+  readonly owner: string | null;
 }
+
+/** What stands in a path in the place of the key that says whose the value is. */
+export const SUBJECT_TOKEN = "{subject}";
 
 /**
  * Builds the policy from JSON Pointers below the commit's root tree, such as
- * `/state/user/email`, `/state/messages/*` or `/step/output`.
+ * `/state/user/email`, `/state/messages/*` or `/step/output`, and from those of subjects, such as
+ * `/state/users/{subject}`, whose values are isolated as well.
  *
  * @returns null when there are no paths
  * @throws AgstateError `INVALID_PATH`
  */
-export function compileIsolation(paths: readonly string[]): Isolation | null {
-  if (paths.length === 0) return null;
+export function compileIsolation(
+  paths: readonly string[],
+  subjects: readonly string[] = [],
+): Isolation | null {
+  if (paths.length + subjects.length === 0) return null;
   const root = newNode();
-  for (const path of paths) {
-    const tokens = parsePointer(path);
-    if (tokens.length < 2 || !["state", "step"].includes(tokens[0] as string)) {
+  for (const path of paths) nodeAt(root, tokensOf(path, "isolation"), false).isolated = true;
+  for (const path of subjects) {
+    const tokens = tokensOf(path, "subjects'");
+    if (tokens.filter((token) => token === SUBJECT_TOKEN).length !== 1) {
       throw new AgstateError(
         "INVALID_PATH",
-        `isolation path ${quoteForMessage(path)} must name a value below /state or /step, such as /state/user/email`,
+        `subjects' path ${quoteForMessage(path)} must have ${SUBJECT_TOKEN} once, in the place of the key that says whose the value is, such as /state/users/${SUBJECT_TOKEN}`,
         { path },
       );
     }
-    let node = root;
-    for (const token of tokens) {
-      if (token === "*") {
-        node.any ??= newNode();
-        node = node.any;
-      } else {
-        let next = node.keys.get(token);
-        if (next === undefined) {
-          next = newNode();
-          node.keys.set(token, next);
-        }
-        node = next;
-      }
-    }
+    const node = nodeAt(root, tokens, true);
     node.isolated = true;
+    node.owned = true;
   }
   return root;
 }
 
+function tokensOf(path: string, what: string): string[] {
+  const tokens = parsePointer(path);
+  if (tokens.length < 2 || !["state", "step"].includes(tokens[0] as string)) {
+    throw new AgstateError(
+      "INVALID_PATH",
+      `${what} path ${quoteForMessage(path)} must name a value below /state or /step, such as /state/user/email`,
+      { path },
+    );
+  }
+  return tokens;
+}
+
+/** The node at a path, made if it is not there; that of a subject is told from a key of its name. */
+function nodeAt(
+  root: MutableIsolation,
+  tokens: readonly string[],
+  subjects: boolean,
+): MutableIsolation {
+  let node = root;
+  for (const token of tokens) {
+    if (token === "*") {
+      node.any ??= newNode();
+      node = node.any;
+    } else if (subjects && token === SUBJECT_TOKEN) {
+      node.subject ??= newNode();
+      node = node.subject;
+    } else {
+      let next = node.keys.get(token);
+      if (next === undefined) {
+        next = newNode();
+        node.keys.set(token, next);
+      }
+      node = next;
+    }
+  }
+  return node;
+}
+
 interface MutableIsolation extends Isolation {
   isolated: boolean;
+  owned: boolean;
   any: MutableIsolation | null;
+  subject: MutableIsolation | null;
   keys: Map<string, MutableIsolation>;
 }
 
 function newNode(): MutableIsolation {
-  return { isolated: false, any: null, keys: new Map() };
+  return { isolated: false, any: null, keys: new Map(), subject: null, owned: false, owner: null };
+}
+
+/** A policy for the one key of an object; null where nothing is said of it. */
+export function isolationBelow(key: string, policy: Isolation | null): Isolation | null {
+  return policy && { ...newNode(), keys: new Map([[key, policy]]) };
 }
 
 /** The policy for the value under a key. */
 export function isolationOfKey(policy: Isolation | null, key: string): Isolation | null {
   if (policy === null) return null;
-  const named = policy.keys.get(key) ?? null;
-  if (named === null) return policy.any;
-  if (policy.any === null) return named;
-  return union(named, policy.any);
+  const { any, owner, subject } = policy;
+  let found = policy.keys.get(key) ?? null;
+  if (any !== null) found = found === null ? any : union(found, any);
+  found = ownedBy(found, owner);
+  if (subject === null) return found;
+  const named = ownedBy(subject, key) as Isolation;
+  return found === null ? named : union(named, found);
 }
 
 /** The policy for the elements of a list. */
 export function isolationOfElement(policy: Isolation | null): Isolation | null {
-  return policy === null ? null : policy.any;
+  return policy === null ? null : ownedBy(policy.any, policy.owner);
 }
 
-function union(a: Isolation, b: Isolation): Isolation {
+function ownedBy(policy: Isolation | null, owner: string | null): Isolation | null {
+  if (policy === null || owner === null || policy.owner !== null) return policy;
+  return { ...policy, owner };
+}
+
+/** The same policy with its owner told to all below, so that it can be joined with one of another's. */
+function settled(policy: Isolation): Isolation {
+  const { owner } = policy;
+  if (owner === null) return policy;
+  const keys = new Map<string, Isolation>();
+  for (const [key, node] of policy.keys) keys.set(key, ownedBy(node, owner) as Isolation);
+  return { ...policy, keys, any: ownedBy(policy.any, owner), owner: policy.owned ? owner : null };
+}
+
+/** Both policies for one value; where both say whose it is, the first does. */
+function union(one: Isolation, other: Isolation): Isolation {
+  const [a, b] = [settled(one), settled(other)];
   const keys = new Map(a.keys);
   for (const [key, node] of b.keys) {
-    const other = keys.get(key);
-    keys.set(key, other === undefined ? node : union(other, node));
+    const known = keys.get(key);
+    keys.set(key, known === undefined ? node : union(known, node));
   }
+  const both = (x: Isolation | null, y: Isolation | null) =>
+    x === null ? y : y === null ? x : union(x, y);
   return {
     isolated: a.isolated || b.isolated,
-    any: a.any === null ? b.any : b.any === null ? a.any : union(a.any, b.any),
+    any: both(a.any, b.any),
     keys,
+    subject: both(a.subject, b.subject),
+    owned: a.owned || b.owned,
+    owner: a.owner ?? b.owner,
   };
 }
 
@@ -105,7 +176,7 @@ export function holdsIsolated(policy: Isolation | null, value: JsonValue): boole
     return element !== null && value.some((v) => standsApart(element, v));
   }
   const object = value as { readonly [key: string]: JsonValue };
-  if (policy.any !== null) {
+  if (policy.any !== null || policy.subject !== null) {
     return Object.keys(object).some((key) =>
       standsApart(isolationOfKey(policy, key), object[key] as JsonValue),
     );

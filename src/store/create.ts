@@ -1,6 +1,6 @@
 import { checkIdentity } from "../core/names.js";
 import { checkPolicies, type Policies } from "../merge/policy.js";
-import { canonicalText } from "../objects/canonical.js";
+import { formatDataPolicy } from "../objects/data-policy.js";
 import { encodeValue, toLink } from "../objects/encode.js";
 import { compileIsolation, type Isolation, isolationOfKey } from "../objects/isolation.js";
 import { normalize } from "../objects/normalize.js";
@@ -45,13 +45,13 @@ export function prepareWorkflow(
   checkIdentity("workflow id", id);
   const author = checkIdentity("author", options.author ?? "agstate");
   const declared = checkDeclaration(options, region);
-  const isolation = compileIsolation(declared.isolation);
+  const isolation = compileIsolation(declared.isolation, declared.subjects);
   const record: WorkflowRecord = {
     id,
     classification: declared.classification,
     storageRegion: declared.storageRegion,
     retentionPolicy: declared.retentionPolicy,
-    isolation: canonicalText(declared.isolation),
+    isolation: formatDataPolicy({ ...declared, keyed: "nothing" }),
     createdAt: context.now(),
     completedAt: null,
   };

@@ -15,6 +15,7 @@ export interface CheckedDeclaration {
   readonly storageRegion: string | null;
   readonly retentionPolicy: string | null;
   readonly isolation: readonly string[];
+  readonly subjects: readonly string[];
 }
 
 /**
@@ -66,5 +67,6 @@ export function checkDeclaration(
     );
   }
   const isolation = [...new Set(given.isolation ?? [])].sort();
-  return { classification, storageRegion, retentionPolicy, isolation };
+  const subjects = [...new Set(given.subjects ?? [])].sort();
+  return { classification, storageRegion, retentionPolicy, isolation, subjects };
 }

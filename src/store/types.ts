@@ -2,8 +2,9 @@ import type { Classification } from "../core/classification.js";
 import type { JsonValue } from "../core/json.js";
 import type { Policies } from "../merge/policy.js";
 import type { CommitStep, StepAction } from "../objects/commit.js";
+import type { Keyed } from "../objects/data-policy.js";
 
-export type { Classification };
+export type { Classification, Keyed };
 
 /** What a workflow declares before its first step; none of it silently changes later. */
 export interface WorkflowDeclaration {
@@ -19,6 +20,12 @@ export interface WorkflowDeclaration {
    * any list element.
    */
   readonly isolation?: readonly string[];
+  /**
+   * Paths of what belongs to one person or other subject, such as `/state/users/{subject}`: the key that stands in the place
+   * of `{subject}` says whose it is. What stands there is an object of its own, can be erased for one subject, and in an
+   * encrypted workflow has a key of its own.
+   */
+  readonly subjects?: readonly string[];
 }
 
 export interface CreateWorkflowOptions extends WorkflowDeclaration {
@@ -36,6 +43,9 @@ export interface WorkflowInfo {
   readonly storageRegion: string | null;
   readonly retentionPolicy: string | null;
   readonly isolation: readonly string[];
+  readonly subjects: readonly string[];
+  /** What of its data has keys. */
+  readonly keyed: Keyed;
   readonly createdAt: Date;
   /** Null while it is open. */
   readonly completedAt: Date | null;

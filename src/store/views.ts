@@ -1,5 +1,6 @@
 import { ZERO_ID } from "../core/ids.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
+import { parseDataPolicy } from "../objects/data-policy.js";
 import { shortRefName } from "../refs/names.js";
 import type { RefRow, StoredReflogEntry, WorkflowRecord } from "../storage/port.js";
 import type { Commit, Ref, ReflogLine, WorkflowInfo } from "./types.js";
@@ -56,7 +57,7 @@ export function toWorkflowInfo(record: WorkflowRecord): WorkflowInfo {
     classification: record.classification,
     storageRegion: record.storageRegion,
     retentionPolicy: record.retentionPolicy,
-    isolation: JSON.parse(record.isolation) as string[],
+    ...parseDataPolicy(record.isolation),
     createdAt: new Date(record.createdAt),
     completedAt: record.completedAt === null ? null : new Date(record.completedAt),
   };

@@ -3,6 +3,7 @@ import type { ObjectId } from "../core/ids.js";
 import { parsePointer } from "../core/json-pointer.js";
 import { checkIdentity, quoteForMessage } from "../core/names.js";
 import type { Change } from "../merge/diff.js";
+import { parseDataPolicy } from "../objects/data-policy.js";
 import { decodeValue } from "../objects/decode.js";
 import { compileIsolation } from "../objects/isolation.js";
 import {
@@ -114,7 +115,8 @@ export class Workflow {
     private record: WorkflowRecord,
   ) {
     this.id = record.id;
-    const isolation = compileIsolation(JSON.parse(record.isolation) as string[]);
+    const policy = parseDataPolicy(record.isolation);
+    const isolation = compileIsolation(policy.isolation, policy.subjects);
     this.repository = new Repository(context, record.id, isolation);
   }
 

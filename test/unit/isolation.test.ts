@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { JsonValue, Workflow } from "../../src/index.js";
 import { canonicalText } from "../../src/objects/canonical.js";
 import { hashObject } from "../../src/objects/hash.js";
+import { compileIsolation, type Isolation, isolationOfKey } from "../../src/objects/isolation.js";
 import { agstateError, BACKENDS, makeStore } from "../support/stores.js";
 
 /** Whether a workflow stores a value as an object of its own. */
@@ -89,5 +90,65 @@ describe.each(BACKENDS)("isolated values, on %s", (backend) => {
     await expect(store.createWorkflow("other", { isolation: ["/state"] })).rejects.toThrow(
       agstateError("INVALID_PATH", { path: "/state" }),
     );
+  });
+});
+
+describe.each(BACKENDS)("values of subjects, on %s", (backend) => {
+  it("are objects of their own, under the key that says whose they are and nowhere else", async () => {
+    const { store } = await makeStore(backend);
+    const workflow = await store.createWorkflow("w", {
+      subjects: ["/state/users/{subject}", "/state/orders/{subject}/*"],
+      state: {
+        users: { ann: { n: 1 } },
+        orders: { ann: { total: 5 } },
+        other: { ann: "not hers" },
+      },
+    });
+    const branch = await workflow.canonical();
+    await branch.update([{ op: "set", path: "/users/bob", value: "bob's" }]);
+    for (const value of [{ n: 1 }, 5, "bob's"]) {
+      expect(await standsAlone(workflow, value), canonicalText(value)).toBe(true);
+    }
+    for (const value of [{ total: 5 }, "not hers"]) {
+      expect(await standsAlone(workflow, value), canonicalText(value)).toBe(false);
+    }
+    expect(await branch.state("/users")).toEqual({ ann: { n: 1 }, bob: "bob's" });
+  });
+});
+
+describe("a policy of subjects", () => {
+  const state = isolationOfKey(
+    compileIsolation(
+      ["/state/*/plain"],
+      [
+        "/state/users/{subject}",
+        "/state/orders/{subject}/*/total",
+        "/state/{subject}/mail",
+        "/state/x/{subject}/a",
+        "/state/{subject}/y/b/c",
+      ],
+    ),
+    "state",
+  );
+  const at = (...tokens: string[]) =>
+    tokens.reduce((policy: Isolation | null, token) => isolationOfKey(policy, token), state);
+
+  it("says whose a value is, by the key in the place of its subject", () => {
+    expect(at("users", "ann")).toMatchObject({ isolated: true, owned: true, owner: "ann" });
+    expect(at("orders", "bob", "1", "total")).toMatchObject({ owned: true, owner: "bob" });
+    expect(at("orders", "bob", "1")).toMatchObject({ owned: false, isolated: false });
+    expect(at("cid", "mail")).toMatchObject({ owned: true, owner: "cid" });
+    expect(at("cid", "plain")).toMatchObject({ isolated: true, owned: false });
+    // Two paths say whose it is: the nearer one counts.
+    expect(at("users", "mail")).toMatchObject({ owned: true, owner: "mail" });
+    // Each says it of its own values alone.
+    expect(at("x", "y", "a")).toMatchObject({ owned: true, owner: "y" });
+    expect(at("x", "y", "b", "c")).toMatchObject({ owned: true, owner: "x" });
+  });
+
+  it("takes what is called like its token for a key in other paths", () => {
+    const plain = isolationOfKey(compileIsolation(["/state/{subject}"]), "state");
+    expect(isolationOfKey(plain, "{subject}")?.isolated).toBe(true);
+    expect(isolationOfKey(plain, "ann")).toBeNull();
   });
 });

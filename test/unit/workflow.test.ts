@@ -10,6 +10,7 @@ describe.each(BACKENDS)("a workflow, on %s", (backend) => {
       storageRegion: "eu-1",
       retentionPolicy: "P90D",
       isolation: ["/step/output", "/state/user/email", "/state/user/email"],
+      subjects: ["/state/users/{subject}"],
     } as const;
     const made = await store.createWorkflow("w", { ...declared, author: "ops", state: { n: 1 } });
     const isolation = ["/state/user/email", "/step/output"];
@@ -17,6 +18,7 @@ describe.each(BACKENDS)("a workflow, on %s", (backend) => {
       id: "w",
       ...declared,
       isolation,
+      keyed: "nothing",
       createdAt: expect.any(Date),
       completedAt: null,
     });
@@ -52,6 +54,8 @@ describe.each(BACKENDS)("a workflow, on %s", (backend) => {
       storageRegion: null,
       retentionPolicy: null,
       isolation: [],
+      subjects: [],
+      keyed: "nothing",
     });
     expect(await workflow.stateAt("canonical")).toEqual({});
   });
@@ -87,6 +91,9 @@ describe.each(BACKENDS)("a workflow, on %s", (backend) => {
     [{ retentionPolicy: 90 as never }, "INVALID_ARGUMENT"],
     ...["", "/", "/state", "state/x", "/envelope/x", "/other", "/state/~", "x"].map(
       (path): [CreateWorkflowOptions, string] => [{ isolation: [path] }, "INVALID_PATH"],
+    ),
+    ...["/state/users", "/state/{subject}/{subject}", "{subject}", "/x/{subject}"].map(
+      (path): [CreateWorkflowOptions, string] => [{ subjects: [path] }, "INVALID_PATH"],
     ),
     [{ author: "<a>" }, "INVALID_NAME"],
     [{ state: { a: Number.NaN } }, "INVALID_VALUE"],

@@ -10,6 +10,7 @@ interface Options {
   readonly region?: string;
   readonly retention?: string;
   readonly isolate?: string[];
+  readonly subjects?: string[];
   readonly author?: string;
 }
 
@@ -30,6 +31,7 @@ export async function run(
     ...(options.region === undefined ? {} : { storageRegion: options.region }),
     ...(options.retention === undefined ? {} : { retentionPolicy: options.retention }),
     ...(options.isolate === undefined ? {} : { isolation: options.isolate }),
+    ...(options.subjects === undefined ? {} : { subjects: options.subjects }),
     ...(options.author === undefined ? {} : { author: options.author }),
   });
   const head = await workflow.resolve("canonical");

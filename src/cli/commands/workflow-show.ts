@@ -23,6 +23,7 @@ export async function run(session: Session, args: readonly string[]): Promise<un
     ["Storage region", info.storageRegion === null ? none : escapeLine(info.storageRegion)],
     ["Retention", info.retentionPolicy ?? none],
     ["Isolated paths", info.isolation.map(escapeLine).join(", ") || none],
+    ["Subjects' paths", info.subjects.map(escapeLine).join(", ") || none],
     ["Branches", String(refs.filter((ref) => ref.name.startsWith("refs/heads/")).length)],
     ["Tags", String(refs.filter((ref) => ref.name.startsWith("refs/tags/")).length)],
     ["Holds", String(refs.filter((ref) => ref.name.startsWith("refs/holds/")).length)],

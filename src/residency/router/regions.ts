@@ -92,8 +92,8 @@ export class Regions {
       options.storageRegion,
       `workflow ${quoteForMessage(id)}`,
     );
-    const { classification, isolation } = checkDeclaration(options, region.name);
-    compileIsolation(isolation);
+    const { classification, isolation, subjects } = checkDeclaration(options, region.name);
+    compileIsolation(isolation, subjects);
     refuseClassification(region, classification, this.config);
     const wanted = { workflow: id, region: region.name, classification };
 
