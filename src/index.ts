@@ -92,6 +92,7 @@ export type {
   ResolveFunction,
   StoredMergeInfo,
 } from "./store/merge/types.js";
+export type { DeclarationChange, RedeclareOptions } from "./store/redeclare.js";
 export type {
   ApproveOptions,
   DecideOptions,

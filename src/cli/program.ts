@@ -74,6 +74,14 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     )
     .option("--author <id>", "who creates it")
     .action(action(() => import("./commands/workflow-create.js")));
+  command(workflow, "redeclare", "change a workflow's classification or retention, on record")
+    .argument("<workflow>", "its id")
+    .option("--classification <name>", "public, internal, sensitive or regulated")
+    .option("--retention <period>", "how long history is kept, such as P90D; none for no limit")
+    .requiredOption("--reason <text>", "why; kept on refs/audit/workflow")
+    .option("--by <id>", "who changes it")
+    .option("--lower", "let the classification become less strict")
+    .action(action(() => import("./commands/workflow-redeclare.js")));
   command(workflow, "list", "list the workflows of the store").action(
     action(() => import("./commands/workflow-list.js")),
   );

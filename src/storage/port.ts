@@ -149,6 +149,9 @@ export interface WorkflowRecord {
   readonly completedAt: number | null;
 }
 
+/** What of a workflow's declaration may change. */
+export type Redeclared = Pick<WorkflowRecord, "classification" | "retentionPolicy">;
+
 /** Where branches are: in a completed workflow none of these moves to a commit. */
 export const BRANCHES = "refs/heads/";
 
@@ -498,6 +501,9 @@ export interface Storage {
    * back, so whoever takes something out for good looks again.
    */
   redact(workflow: string, redaction: Redaction): Promise<Redacted>;
+
+  /** Changes what a workflow's row says of it; answers whether there is such a workflow. Done again, it does nothing. */
+  redeclare(workflow: string, declared: Redeclared): Promise<boolean>;
 
   /**
    * Calls `wake` soon after refs of the workflow may have moved, by this process or another.

@@ -1,9 +1,13 @@
 import { isAgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
+import { isJsonObject } from "../core/json.js";
+import { isWithheld } from "../core/withheld.js";
 import { decodeCommit } from "../objects/commit.js";
+import { decodeValue } from "../objects/decode.js";
 import { hashObject } from "../objects/hash.js";
 import { openPending } from "../objects/pending.js";
 import { decodeRecord } from "../objects/reader.js";
+import { GENESIS_REF } from "../refs/names.js";
 import type {
   CommitRecord,
   ObjectRecord,
@@ -11,6 +15,7 @@ import type {
   RefRow,
   StoredObject,
 } from "../storage/port.js";
+import { isSaid } from "./redeclare.js";
 import { chainOf } from "./reflog-chain.js";
 import type { Repository } from "./repository.js";
 
@@ -24,7 +29,8 @@ export interface FsckProblem {
     | "bad-graph"
     | "bad-ref"
     | "bad-reflog"
-    | "corrupt-pending";
+    | "corrupt-pending"
+    | "bad-declaration";
   /** The object, commit, ref or pending row that is damaged or missing. */
   readonly subject: string;
   readonly detail: string;
@@ -101,6 +107,7 @@ class Fsck {
       after = page.next;
       if (after === null) break;
     }
+    await this.declaration();
     let unreachable = 0;
     for (const id of this.known.keys()) if (!this.reached.has(id)) unreachable++;
     return {
@@ -223,6 +230,29 @@ class Fsck {
         this.report("bad-graph", id, `generation ${commit.generation} instead of ${generation}`);
       }
     }
+  }
+
+  /** Holds the workflow's row against what its audit ref says was declared. */
+  private async declaration(): Promise<void> {
+    const { storage, workflow, commits } = this.repository;
+    const record = await storage.readWorkflow(workflow);
+    const genesis = await storage.readHead(workflow, GENESIS_REF);
+    if (record === undefined || genesis?.commit === undefined) return;
+    try {
+      const commit = commits.prime(genesis.commit);
+      const { state } = commit.root;
+      const said = state && (await decodeValue(this.repository.objectsOf(commit), state));
+      if (!isJsonObject(said) || isWithheld(said) || isSaid(said, record)) return;
+    } catch (error) {
+      // Named already.
+      messageOf(error);
+      return;
+    }
+    this.report(
+      "bad-declaration",
+      workflow,
+      "its row declares otherwise than refs/audit/workflow; agstate workflow redeclare makes them one",
+    );
   }
 
   private pendingRow(row: PendingRow): void {

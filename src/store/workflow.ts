@@ -41,6 +41,7 @@ import type {
   PickResult,
 } from "./merge/types.js";
 import { logFrom, readReflog, readState } from "./read.js";
+import type { DeclarationChange, RedeclareOptions } from "./redeclare.js";
 import { Repository, type StoreContext } from "./repository.js";
 import type { Review, ReviewFilter } from "./reviews/review.js";
 import type { SideEffect } from "./side-effects.js";
@@ -655,6 +656,19 @@ export class Workflow {
   async releaseHold(name: string, options: ReleaseOptions): Promise<HoldInfo> {
     const { releaseHold } = await import("./holds.js");
     return releaseHold(this.repository, name, options);
+  }
+
+  /**
+   * Changes what the workflow declares: its classification, its retention. Who did it, why, and what it was is kept on
+   * `refs/audit/workflow`. Other handles and processes see it when they open the workflow again.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT` for a change that what is stored does not allow, `INVALID_VALUE` without a reason,
+   *   `STORE_READONLY` for who may not
+   */
+  async redeclare(change: DeclarationChange, options: RedeclareOptions): Promise<WorkflowInfo> {
+    const { redeclare } = await import("./redeclare.js");
+    this.record = await redeclare(this.repository, change, options);
+    return this.info;
   }
 
   /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */

@@ -577,6 +577,22 @@ export const canaries: Readonly<Record<string, Canary>> = {
     condemn: (w, ids, before) => good.condemn(w, ids, before, 1),
     sweep: (w, ids) => good.sweep(w, ids, 1),
   }),
+  "changes a declaration of all workflows": (good) => ({
+    ...forward(good),
+    async redeclare(w, declared) {
+      for (const { id } of await good.readWorkflows({ limit: 99 })) {
+        if (id !== w) await good.redeclare(id, declared);
+      }
+      return good.redeclare(w, declared);
+    },
+  }),
+  "changes half of a declaration": (good) => ({
+    ...forward(good),
+    async redeclare(w, { classification }) {
+      const { retentionPolicy = null } = (await good.readWorkflow(w)) ?? {};
+      return good.redeclare(w, { classification, retentionPolicy });
+    },
+  }),
   "buries nothing": (good) => ({
     ...forward(good),
     redact: (w, redaction) => good.redact(w, { ...redaction, tombstones: [] }),

@@ -36,6 +36,7 @@ conformanceSuite(
           sweep: maintainer.sweep.bind(maintainer),
           compact: maintainer.compact.bind(maintainer),
           redact: maintainer.redact.bind(maintainer),
+          redeclare: maintainer.redeclare.bind(maintainer),
           close: async () => {
             await writer.close();
             await maintainer.close();

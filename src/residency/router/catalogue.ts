@@ -1,7 +1,9 @@
 import { AgstateError, isAgstateError } from "../../core/errors.js";
+import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
 import { digestText } from "../../objects/hash.js";
 import { movedRow } from "../../refs/ref-store.js";
+import type { RefRow } from "../../storage/port.js";
 import type { Repository } from "../../store/repository.js";
 import type { Store } from "../../store.js";
 import {
@@ -22,7 +24,7 @@ const REGIONS = "refs/regions/";
 /** How many placements one call reads. */
 const PAGE = 500;
 
-/** How many placements are remembered: they never change. */
+/** How many placements are remembered: of what they say only the classification ever changes. */
 const REMEMBERED_MAX = 10_000;
 
 /** Which region each workflow lives in, kept as commits of a workflow of its own. */
@@ -32,10 +34,14 @@ export class Catalogue {
 
   constructor(private readonly store: Store) {}
 
-  /** Where a workflow lives; undefined when it was never placed. */
-  async find(workflow: string): Promise<Placement | undefined> {
+  /**
+   * Where a workflow lives; undefined when it was never placed.
+   *
+   * @param fresh whether to ask the store, whatever is remembered
+   */
+  async find(workflow: string, fresh = false): Promise<Placement | undefined> {
     const known = this.placed.get(workflow);
-    if (known !== undefined) return known;
+    if (known !== undefined && !fresh) return known;
     const repository = await this.open();
     const row = await repository?.refs.row(placementRef(workflow));
     if (repository === undefined || row === undefined) return undefined;
@@ -94,6 +100,31 @@ export class Catalogue {
       if (answers[0]?.outcome !== "conflict") movedRow(record.update, answer);
     }
     return (await this.find(workflow)) as Placement;
+  }
+
+  /**
+   * Says otherwise of a workflow that was placed.
+   *
+   * @throws AgstateError `REF_CONFLICT` when somebody else does at the same time
+   */
+  async replace(placement: Placement): Promise<void> {
+    const { workflow } = placement;
+    const repository = (await this.open()) as Repository;
+    const ref = placementRef(workflow);
+    const row = (await repository.refs.row(ref)) as RefRow;
+    const says = `Declare ${workflow} ${placement.classification}`;
+    const value = placement as unknown as JsonValue;
+    const { update, objects } = newRecord(repository, ref, value, says);
+    const moved = {
+      ...update,
+      expect: { kind: "id", id: row.id as ObjectId, seq: row.seq },
+    } as const;
+    const [answer] = await repository.refs.apply({
+      updates: [moved],
+      objects: objects.map((object) => object.record),
+    });
+    movedRow(moved, answer);
+    this.remember(placement, workflow);
   }
 
   private remember(placement: Placement, workflow: string): Placement {

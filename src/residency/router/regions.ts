@@ -4,6 +4,7 @@ import { checkIdentity, quoteForMessage } from "../../core/names.js";
 import { compileIsolation } from "../../objects/isolation.js";
 import type { Storage } from "../../storage/port.js";
 import { checkDeclaration } from "../../store/declaration.js";
+import type { DeclarationChange, RedeclareOptions } from "../../store/redeclare.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "../../store/types.js";
 import type { Workflow } from "../../store/workflow.js";
 import type { OpenStoreOptions, Store } from "../../store.js";
@@ -132,8 +133,45 @@ export class Regions {
     refuseSwapped(placement, identity.storeId);
     const workflow = await orMissing(store.workflow(id));
     if (workflow === undefined) throw unfinished(placement);
-    refuseUnlike(placement, workflow.info);
+    if (workflow.info.classification !== placement.classification) {
+      // Somebody may have changed it since it was remembered.
+      const fresh = (await catalogue.find(id, true)) ?? placement;
+      refuseClassification(region, fresh.classification, this.config);
+      refuseUnlike(fresh, workflow.info);
+    }
+    refuseUnlike({ ...placement, classification: workflow.info.classification }, workflow.info);
     return workflow;
+  }
+
+  /**
+   * Changes what a workflow declares, in its region's store and then in the catalogue. Until both are done nobody is
+   * served it; the call made again ends what was cut off.
+   *
+   * @throws AgstateError `REGION_REFUSED` when the region may not hold what it becomes, and what `workflow` and
+   *   `workflow.redeclare` throw
+   */
+  async redeclare(
+    id: string,
+    change: DeclarationChange,
+    options: RedeclareOptions,
+  ): Promise<WorkflowInfo> {
+    checkIdentity("workflow id", id);
+    const catalogue = await this.catalogueOf();
+    const placement = await catalogue.find(id, true);
+    if (placement === undefined) throw notPlaced(id);
+    const whose = `the place of workflow ${quoteForMessage(id)} in the catalogue`;
+    const region = regionNamed(this.config, placement.region, whose);
+    if (change.classification !== undefined) {
+      refuseClassification(region, change.classification, this.config);
+    }
+    const { store, identity } = await this.open(region, catalogue);
+    refuseSwapped(placement, identity.storeId);
+    const info = await (await store.workflow(id)).redeclare(change, options);
+    const { classification } = info;
+    if (classification !== placement.classification) {
+      await catalogue.replace({ ...placement, classification });
+    }
+    return info;
   }
 
   /**

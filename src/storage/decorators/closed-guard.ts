@@ -70,6 +70,7 @@ export function closedGuard(storage: Storage): Storage {
     readAbandoned: (w, since) => guard("readAbandoned", () => storage.readAbandoned(w, since)),
     condemn: (w, ids, before, by) => guard("condemn", () => storage.condemn(w, ids, before, by)),
     sweep: (w, ids, by) => guard("sweep", () => storage.sweep(w, ids, by)),
+    redeclare: (w, declared) => guard("redeclare", () => storage.redeclare(w, declared)),
     redact: (w, redaction) => guard("redact", () => storage.redact(w, redaction)),
     watch: (w, wake) => guard("watch", () => storage.watch(w, wake)),
     checkStructure: () => guard("checkStructure", () => storage.checkStructure()),

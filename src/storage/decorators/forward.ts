@@ -27,6 +27,7 @@ export function forward(storage: Storage): Storage {
     condemn: (w, ids, before, by) => storage.condemn(w, ids, before, by),
     sweep: (w, ids, by) => storage.sweep(w, ids, by),
     redact: (w, redaction) => storage.redact(w, redaction),
+    redeclare: (w, declared) => storage.redeclare(w, declared),
     watch: (w, wake) => storage.watch(w, wake),
     checkStructure: () => storage.checkStructure(),
     usage: (w) => storage.usage(w),

@@ -13,6 +13,7 @@ import {
   type PendingRow,
   type Redacted,
   type Redaction,
+  type Redeclared,
   type RefPattern,
   type RefRow,
   type ScanPage,
@@ -269,6 +270,14 @@ class MemoryStorage implements Storage {
   async redact(w: string, redaction: Redaction): Promise<Redacted> {
     const state = this.#workflows.get(w);
     return state === undefined ? NOTHING_REDACTED : redact(state, redaction);
+  }
+
+  async redeclare(w: string, declared: Redeclared): Promise<boolean> {
+    const state = this.#workflows.get(w);
+    if (state === undefined) return false;
+    const { classification, retentionPolicy } = declared;
+    state.record = { ...state.record, classification, retentionPolicy };
+    return true;
   }
 
   async watch(w: string, wake: () => void): Promise<Watch> {

@@ -10,6 +10,7 @@ import type {
   PendingRow,
   Redacted,
   Redaction,
+  Redeclared,
   RefPattern,
   RefRow,
   ScanPage,
@@ -276,6 +277,16 @@ export class PostgresStorage implements Storage {
       pending: Number(row?.pending ?? 0),
       bytes: Number(row?.bytes ?? 0),
     };
+  }
+
+  async redeclare(w: string, declared: Redeclared): Promise<boolean> {
+    const { classification, retentionPolicy } = declared;
+    const rows = await this.maintaining(
+      this.rows("redeclare", w, classification, retentionPolicy),
+      "changing what a workflow declares",
+      "it",
+    );
+    return rows.length > 0;
   }
 
   watch(w: string, wake: () => void): Promise<Watch> {

@@ -133,6 +133,8 @@ export function queries(s: string) {
       WHERE t.workflow_id = $1 AND t.time >= $2 AND t.old IS NOT NULL`,
     condemn: `SELECT ${s}.condemn($1, $2, $3, $4)`,
     sweep: `SELECT removed, encode(spared, 'hex') AS spared FROM ${s}.sweep($1, $2, $3)`,
+    redeclare: `UPDATE ${s}.workflows AS t SET classification = $2, retention_policy = $3
+      WHERE t.workflow_id = $1 RETURNING 1 AS changed`,
     redact: `SELECT * FROM ${s}.redact($1, $2, $3::int[], $4, $5, $6, $7::int[], $8, $9::text[], $10::int[])`,
     // One more a move, for each workflow: refs never go, and their numbers only rise.
     moves: `SELECT t.workflow_id AS key, sum(t.seq)::text AS moves FROM ${s}.refs AS t

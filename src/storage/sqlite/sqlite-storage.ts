@@ -11,6 +11,7 @@ import {
   type PendingRow,
   type Redacted,
   type Redaction,
+  type Redeclared,
   type RefPattern,
   type RefRow,
   type ScanPage,
@@ -265,6 +266,15 @@ export class SqliteStorage implements Storage {
   async redact(w: string, redaction: Redaction): Promise<Redacted> {
     const redacted = await this.#change(w, (statements, wf) => redact(statements, wf, redaction));
     return redacted ?? NOTHING_REDACTED;
+  }
+
+  async redeclare(w: string, declared: Redeclared): Promise<boolean> {
+    const { classification, retentionPolicy } = declared;
+    const changed = await this.#change(w, (statements, wf) => {
+      statements.redeclare.run(classification, retentionPolicy, wf);
+      return true;
+    });
+    return changed ?? false;
   }
 
   watch(w: string, wake: () => void): Promise<Watch> {

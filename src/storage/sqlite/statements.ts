@@ -110,6 +110,7 @@ const SQL = {
     WHERE wf = ? AND id = ? AND type <> 1 AND kind = 0`,
   bodySize: "SELECT length(body) FROM objects WHERE wf = ? AND id = ? AND type <> 1 AND kind = 0",
   pendingSize: "SELECT length(body) FROM pending WHERE wf = ? AND key = ? AND idx = ?",
+  redeclare: "UPDATE workflows SET classification = ?, retention_policy = ? WHERE wf = ?",
   removePending: "DELETE FROM pending WHERE wf = ? AND key = ? AND idx = ?",
   abandoned: `SELECT DISTINCT e.old FROM refs AS r JOIN reflog AS e ON e.ref = r.ref
     WHERE r.wf = ? AND e.time >= ? AND e.old IS NOT NULL`,

@@ -8,6 +8,7 @@ import { GENESIS_REF, HOLDS } from "../../refs/names.js";
 import { parseReviewRecord, type ReviewStatus } from "../../reviews/record.js";
 import { BRANCHES, type StoredReflogEntry } from "../../storage/port.js";
 import { lineFrom } from "../line.js";
+import { REDECLARED } from "../redeclare.js";
 import type { Repository } from "../repository.js";
 import { toMove } from "../watch.js";
 import { EVENTS_REF, parseAuditRecord } from "./record.js";
@@ -57,13 +58,29 @@ async function tell(
   const gone = entry.new === ZERO_ID;
   if (ref.startsWith(BRANCHES)) return tellBranch(repository, entry, commits);
   if (ref === EVENTS_REF) return tellEvent(repository, commits.get(entry.new));
-  if (ref === GENESIS_REF) return plain(entry.old === ZERO_ID ? "workflow" : "completed");
+  if (ref === GENESIS_REF) return tellGenesis(repository, entry, commits.get(entry.new));
   if (ref.startsWith("refs/tags/")) return plain(gone ? "delete" : "tag");
   if (ref.startsWith(HOLDS)) return plain(gone ? "release" : "hold");
   if (ref.startsWith("refs/leases/")) return plain(gone ? "lease-ended" : "lease");
   if (ref.startsWith("refs/merges/")) return plain(gone ? "merge-settled" : "merge-stored");
   if (ref.startsWith(REVIEWS)) return tellReview(repository, ref, commits.get(entry.new));
   return plain("moved");
+}
+
+/** What became of a workflow as a whole: created, declared otherwise, completed. */
+async function tellGenesis(
+  repository: Repository,
+  { old, reason }: StoredReflogEntry,
+  commit: LoadedCommit | undefined,
+): Promise<Told> {
+  if (old === ZERO_ID) return plain("workflow");
+  if (!reason.startsWith(REDECLARED)) return plain("completed");
+  const state = commit?.root.state;
+  const declared = state && (await ifReadable(() => decodeValue(repository.objects, state)));
+  if (!isJsonObject(declared) || !isJsonObject(declared.changed)) return plain("redeclared");
+  const { classification = null, retentionPolicy = null } = declared;
+  const facts = { from: declared.changed.from ?? null, to: { classification, retentionPolicy } };
+  return { kind: "redeclared", steps: [], facts };
 }
 
 function plain(kind: AuditKind): Told {

@@ -14,6 +14,7 @@ import type { Move } from "../watch.js";
 export const AUDIT_KINDS = [
   "workflow",
   "completed",
+  "redeclared",
   "branch",
   "commit",
   "step",

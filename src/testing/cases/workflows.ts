@@ -44,6 +44,25 @@ export const workflowCases: readonly ConformanceCase[] = [
     },
   },
   {
+    name: "what a workflow declares is changed for it alone, and so often as asked",
+    async run({ storage, reopen }) {
+      await begin(storage, "w", "other");
+      const [before, other] = [
+        await storage.readWorkflow("w"),
+        await storage.readWorkflow("other"),
+      ];
+      const declared = { classification: "sensitive", retentionPolicy: "P1Y" } as const;
+      assert.equal(await storage.redeclare("w", declared), true);
+      assert.equal(await storage.redeclare("w", declared), true);
+      assert.equal(await storage.redeclare("none", declared), false);
+      const again = reopen === undefined ? storage : await reopen();
+      assert.deepEqual({ ...(await again.readWorkflow("w")) }, { ...before, ...declared });
+      assert.deepEqual({ ...(await again.readWorkflow("other")) }, { ...other });
+      await again.redeclare("w", { ...declared, retentionPolicy: null });
+      assert.equal((await again.readWorkflow("w"))!.retentionPolicy, null);
+    },
+  },
+  {
     name: "creating a workflow that exists refuses the whole batch",
     async run({ storage }) {
       await begin(storage, "w");
