@@ -15,6 +15,10 @@ export {
   type GovernancePolicy,
   type GovernanceRule,
 } from "./governance/policy.js";
+export { environmentKeys, type KeyEnvironment } from "./keys/environment-keys.js";
+export { fileKeys, newKeyFile } from "./keys/file-keys.js";
+export type { KeyContext, KeyProvider, WrappedKey } from "./keys/provider.js";
+export { keysFrom } from "./keys/source.js";
 export type { ConflictKind } from "./merge/contest.js";
 export type { Change } from "./merge/diff.js";
 export type { Policies, Strategy } from "./merge/policy.js";
@@ -74,6 +78,14 @@ export type { FsckProblem, FsckReport } from "./store/fsck.js";
 export type { GcOptions, GcReport } from "./store/gc/collect.js";
 export type { Granularity } from "./store/granularity.js";
 export type { HoldInfo, HoldOptions, ReleaseOptions } from "./store/holds.js";
+export type {
+  DestroyedKey,
+  DestroyKeyOptions,
+  RotatedKey,
+  RotateKeyOptions,
+  WorkflowKeyInfo,
+} from "./store/keys/change.js";
+export type { KeyOptions } from "./store/keys/options.js";
 export type { AcquireOptions, LeaseInfo } from "./store/lease/acquire.js";
 export type { Lease } from "./store/lease/lease.js";
 export type { StoredMerge } from "./store/merge/merging.js";
@@ -115,6 +127,7 @@ export type {
   Commit,
   CommitOptions,
   CreateWorkflowOptions,
+  Keyed,
   LogOptions,
   Ref,
   ReflogLine,

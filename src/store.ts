@@ -16,6 +16,8 @@ import type {
 } from "./storage/port.js";
 import type { RoleNames } from "./storage/postgres/roles.js";
 import { landWorkflow, prepareWorkflow } from "./store/create.js";
+import { KeyChain } from "./store/keys/chain.js";
+import { checkKeyOptions, type KeyOptions } from "./store/keys/options.js";
 import { createStoreContext, type StoreContext } from "./store/repository.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "./store/types.js";
 import { unknownStore } from "./store/unknown-store.js";
@@ -36,6 +38,8 @@ export interface OpenStoreOptions {
   readonly distributed?: boolean;
   /** What tools may do, by rules: a policy as JSON, which `readGovernanceFile` reads from a file. */
   readonly governance?: GovernancePolicy;
+  /** Encrypts workflows: who holds the keys that wrap theirs, and which are encrypted. */
+  readonly keys?: KeyOptions;
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;
 }
@@ -52,6 +56,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   if (options.region !== undefined) checkIdentity("region", options.region);
   const governance =
     options.governance === undefined ? undefined : new Governance(options.governance);
+  const keys = options.keys && checkKeyOptions(options.keys);
   const storage = await openBackend(url, options, limits);
   const wrapped = options.wrap?.(storage) ?? storage;
   return new Store(
@@ -63,6 +68,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       resolvers: options.resolvers ?? {},
       hooks: options.stepHooks ?? [],
       governance,
+      keys: new KeyChain({ storage: wrapped, keys }),
     }),
   );
 }
@@ -220,7 +226,7 @@ export class Store {
    * Creates a workflow: its catalogue row, the genesis commit that holds its
    * declarations, and the first commit of `canonical`, in one write.
    *
-   * @throws AgstateError `WORKFLOW_EXISTS`, `INVALID_NAME`, `INVALID_VALUE`, `INVALID_ARGUMENT`, `INVALID_PATH`
+   * @throws AgstateError `WORKFLOW_EXISTS`, `INVALID_NAME`, `INVALID_VALUE`, `INVALID_ARGUMENT`, `INVALID_PATH`, `KEY_UNAVAILABLE`
    */
   async createWorkflow(id: string, options: CreateWorkflowOptions = {}): Promise<Workflow> {
     const land = await this.prepareWorkflow(id, options);
@@ -239,23 +245,23 @@ export class Store {
     defaulted: readonly string[] = [],
   ): Promise<() => Promise<Workflow>> {
     const { region } = await this.context.storage.describe();
-    const prepared = prepareWorkflow(this.context, id, options, { region, defaulted });
+    const prepared = await prepareWorkflow(this.context, id, options, { region, defaulted });
     return async () => {
       await landWorkflow(prepared);
-      return new Workflow(this.context, prepared.record);
+      return new Workflow(this.context, prepared.record, prepared.repository.keys);
     };
   }
 
   /**
    * Opens a workflow.
    *
-   * @throws AgstateError `WORKFLOW_NOT_FOUND`, `INVALID_NAME`
+   * @throws AgstateError `WORKFLOW_NOT_FOUND`, `INVALID_NAME`; `KEY_UNAVAILABLE` when who holds its key fails
    */
   async workflow(id: string): Promise<Workflow> {
     checkIdentity("workflow id", id);
     const record = await this.context.storage.readWorkflow(id);
     if (record === undefined) throw workflowNotFound(id);
-    return new Workflow(this.context, record);
+    return new Workflow(this.context, record, await this.context.keys.open(record));
   }
 
   /** Lists the workflows in the order of their ids. */

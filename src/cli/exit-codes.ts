@@ -11,7 +11,7 @@ export const EXIT = {
   notFound: 3,
   /** Somebody else moved a ref, a name is taken, a merge has conflicts, or a person must decide or agree first. */
   conflict: 4,
-  /** The store cannot be used now: busy, full, read-only, unreachable. */
+  /** The store cannot be used now: busy, full, read-only, unreachable, or its key is not at hand. */
   unavailable: 5,
   /** The store is damaged: `fsck` found problems, or a read met one. */
   damaged: 6,
@@ -76,5 +76,7 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   UNSUPPORTED_ENCODING: EXIT.damaged,
   ERASED: EXIT.notFound,
   WITHHELD: EXIT.notFound,
+  KEY_UNAVAILABLE: EXIT.unavailable,
+  HELD: EXIT.conflict,
   INTERNAL: EXIT.internal,
 };

@@ -3,6 +3,7 @@ import { VERSION } from "../core/version.js";
 import { addAuditCommands } from "./audit-commands.js";
 import { command, count, type MakeAction, type Run } from "./command.js";
 import { addHoldCommands } from "./hold-commands.js";
+import { addKeyCommands } from "./key-commands.js";
 import { addMergeCommands } from "./merge-commands.js";
 import { addRegionCommands } from "./region-commands.js";
 import { addReviewCommands } from "./review-commands.js";
@@ -31,6 +32,11 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .addOption(
       new Option("-w, --workflow <id>", "the workflow (default: the only one)").env(
         "AGSTATE_WORKFLOW",
+      ),
+    )
+    .addOption(
+      new Option("--keys <source>", "keys of encrypted workflows: file:PATH, or env:").env(
+        "AGSTATE_KEYS",
       ),
     )
     .option("--json", "answer in JSON, one value a line")
@@ -94,6 +100,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
   );
 
   addRegionCommands(program, action);
+  addKeyCommands(program, action);
 
   program.commandsGroup(BRANCHES);
   command(program, "status", "show the branches and how far each is from canonical").action(

@@ -5,6 +5,7 @@ import { AgstateError, isAgstateError } from "../core/errors.js";
 import type { Limits } from "../core/limits.js";
 import type { Regions } from "../residency/router/regions.js";
 import type { Storage } from "../storage/port.js";
+import type { KeyOptions } from "../store/keys/options.js";
 import type { Workflow } from "../store/workflow.js";
 import { openStore, type Store } from "../store.js";
 import { Output } from "./output.js";
@@ -14,6 +15,7 @@ export interface GlobalOptions {
   readonly store?: string;
   readonly regions?: string;
   readonly workflow?: string;
+  readonly keys?: string;
   readonly json?: boolean;
   readonly color?: boolean;
 }
@@ -46,8 +48,16 @@ export class Session {
 
   async store(): Promise<Store> {
     if (this.regionsFile() !== undefined) throw needsStore();
-    this.opened ??= await openStore(this.storeUrl(), { create: false });
+    this.opened ??= await openStore(this.storeUrl(), { create: false, ...(await this.keys()) });
     return this.opened;
+  }
+
+  /** What `--keys` or `AGSTATE_KEYS` names, as stores are opened with it. */
+  private async keys(): Promise<{ keys?: KeyOptions }> {
+    const { keys } = this.options;
+    if (keys === undefined) return {};
+    const { keysFrom } = await import("../keys/source.js");
+    return { keys: { provider: keysFrom(keys, process.env) } };
   }
 
   /** Where `init` makes a store when none is named: `.agstate` here. */
@@ -96,6 +106,7 @@ export class Session {
     const { openRegions } = await import("../residency/router/regions.js");
     this.routed ??= await openRegions(file, {
       environment: process.env,
+      ...(await this.keys()),
       ...(limits && { limits }),
     });
     return this.routed;
@@ -117,7 +128,7 @@ export class Session {
       return { store: await this.store(), created: null };
     } catch (error) {
       if (!isAgstateError(error, "STORE_NOT_FOUND")) throw error;
-      this.opened = await openStore(this.newStoreUrl());
+      this.opened = await openStore(this.newStoreUrl(), await this.keys());
       return { store: this.opened, created: (await this.opened.describe()).location };
     }
   }

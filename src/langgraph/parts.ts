@@ -82,13 +82,22 @@ export class CheckpointParts {
    * @param below the checkpoint that it stands on: what is the same there is not stored again
    * @param fresh objects below it that are not stored yet
    * @returns also the record as it will be read
-   * @throws AgstateError `INVALID_VALUE`, `LIMIT_EXCEEDED`
+   * @throws AgstateError `INVALID_VALUE`, `LIMIT_EXCEEDED`; `KEY_UNAVAILABLE`, `ERASED` when it is to be encrypted and cannot be
    */
-  async prepare(
+  prepare(
     given: CheckpointRecord,
     below: StoredCheckpoint | undefined,
     options: { readonly message: string; readonly externalId: string },
     fresh: ObjectsAtHand = new Map(),
+  ): Promise<{ record: CheckpointRecord; commit: PreparedCommit }> {
+    return this.repository.keys.encoding(() => this.prepareOnce(given, below, options, fresh));
+  }
+
+  private async prepareOnce(
+    given: CheckpointRecord,
+    below: StoredCheckpoint | undefined,
+    options: { readonly message: string; readonly externalId: string },
+    fresh: ObjectsAtHand,
   ): Promise<{ record: CheckpointRecord; commit: PreparedCommit }> {
     const { repository } = this;
     const sink = repository.newSink();

@@ -11,7 +11,7 @@ import { AgstateError } from "../core/errors.js";
 import { hasOwn, isJsonObject, type JsonValue } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
 import { normalize } from "../objects/normalize.js";
-import { openPending, sealPending } from "../objects/pending.js";
+import { openPending, type RowCipher, sealPending } from "../objects/pending.js";
 import type { PendingRow } from "../storage/port.js";
 import type { Repository } from "../store/repository.js";
 import { component, WRITES_PREFIXES, writesKey, writesPrefix } from "./names.js";
@@ -111,11 +111,11 @@ export class PendingWrites {
     places: readonly CheckpointPlace[],
     wants: (place: CheckpointPlace, channel: string) => boolean = () => true,
   ): Promise<WritesOf> {
-    const { storage, workflow } = this.repository;
+    const { storage, workflow, keys } = this.repository;
     const byPrefix = new Map(places.map((each) => [writesPrefix(each.namespace, each.id), each]));
     const rows = await storage.readPending(workflow, [...byPrefix.keys()]);
     const keyed = rows.flatMap((row) => {
-      const record = recordOf(row);
+      const record = recordOf(row, keys.rowCipher);
       const end = row.key.lastIndexOf("/") + 1;
       const prefix = row.key.slice(0, end);
       if (!wants(byPrefix.get(prefix) as CheckpointPlace, record.channel)) return [];
@@ -149,6 +149,7 @@ export class PendingWrites {
   ): Promise<PendingRow[]> {
     const key = writesKey(namespace, checkpoint, task);
     const { stateMaxBytes: maxBytes } = this.repository.context.limits;
+    const { rowCipher } = this.repository.keys;
     return Promise.all(
       given.map(async ([channel, value], position) => {
         const record = {
@@ -160,7 +161,8 @@ export class PendingWrites {
         const index = hasOwn(WRITES_IDX_MAP, channel)
           ? (WRITES_IDX_MAP[channel] as number)
           : position;
-        return sealPending(key, index, normalize(record, { maxBytes, what: "pending writes" }));
+        const normal = normalize(record, { maxBytes, what: "pending writes" });
+        return sealPending(key, index, normal, rowCipher);
       }),
     );
   }
@@ -170,9 +172,9 @@ function placeKey(namespace: string, checkpoint: string): string {
   return JSON.stringify([namespace, checkpoint]);
 }
 
-/** @throws AgstateError `CORRUPT_OBJECT` */
-function recordOf(row: PendingRow): WriteRecord {
-  const value = openPending(row);
+/** @throws AgstateError `CORRUPT_OBJECT`; `KEY_UNAVAILABLE`, `ERASED` when it is encrypted and cannot be opened */
+function recordOf(row: PendingRow, cipher: RowCipher | undefined): WriteRecord {
+  const value = openPending(row, cipher);
   if (isJsonObject(value) && typeof value.channel === "string" && hasOwn(value, "value")) {
     return value as unknown as WriteRecord;
   }

@@ -1,10 +1,9 @@
-import type { JsonValue } from "../core/json.js";
 import type { Link } from "../objects/encode.js";
 import type { ObjectReader } from "../objects/reader.js";
 import { readNode, type SequenceEntry } from "../objects/sequence.js";
 import { StoredSequence } from "../objects/sequence-edit.js";
 import { changedElements } from "./list-diff.js";
-import { elementsOf, identity, opened, type Side, same, sidesOf, valueSide } from "./side.js";
+import { elementsOf, identity, opened, type Side, same, sidesOf } from "./side.js";
 
 /** A list as a merge looks at it: behind a link, or all elements at hand. */
 export type ListSide =
@@ -19,7 +18,7 @@ export async function openList(reader: ObjectReader, side: Side): Promise<ListSi
     const { length } = await StoredSequence.open(reader, open.link.id);
     return { link: open.link, length };
   }
-  const elements = (open.value as readonly JsonValue[]).map((value) => valueSide(reader, value));
+  const elements = await elementsOf(reader, open);
   return { length: elements.length, elements };
 }
 

@@ -68,6 +68,8 @@ export function resultObjects({ sink, root }: MergeOutcome): ObjectSink {
  * Merges the changes of several commits into one, part by part; writes nothing.
  *
  * The same input gives the same result, whatever was read before.
+ *
+ * @throws SubjectKeysNeeded when something belongs to a subject whose key is not at hand
  */
 export async function mergeCommits(input: MergeInput): Promise<MergeOutcome> {
   const sink = input.newSink();
@@ -107,5 +109,7 @@ export async function mergeCommits(input: MergeInput): Promise<MergeOutcome> {
     if (ours?.link !== undefined) root[part] = ours.link;
     for (const [, contest] of merge.contests.entries()) contests.push({ part, contest });
   }
+  scratch.ready();
+  sink.ready();
   return { root: { state: root.state, policy: root.policy }, sink, contests, reader };
 }

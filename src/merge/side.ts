@@ -10,7 +10,7 @@ import { type Draft, type DraftContext, LeafDraft, StoredDraft } from "../object
 import type { Link } from "../objects/encode.js";
 import { hashObject } from "../objects/hash.js";
 import type { ObjectReader } from "../objects/reader.js";
-import { runElements } from "../objects/run-elements.js";
+import { readRun } from "../objects/run-elements.js";
 import { PLAIN_SEAL, type Seal } from "../objects/sealing.js";
 import { readNode, type SequenceEntry } from "../objects/sequence.js";
 import { treeKind } from "../objects/tree-kind.js";
@@ -57,7 +57,12 @@ export function identity(side: Side): ObjectId {
 
 export function same(a: MaybeSide, b: MaybeSide): boolean {
   if (a === undefined || b === undefined) return a === b;
-  return a === b || identity(a) === identity(b);
+  if (a === b) return true;
+  // What is sealed alike need not be sealed to be compared.
+  if (a.link === undefined && b.link === undefined && a.seal === b.seal) {
+    return canonicalText(a.value) === canonicalText(b.value);
+  }
+  return identity(a) === identity(b);
 }
 
 /** The draft of a side as it stands; what is behind a link is not sent again. */
@@ -84,14 +89,10 @@ export async function opened(reader: ObjectReader, side: Side): Promise<Side> {
   if (side.link?.type !== "blob") return side;
   const object = await reader.read(side.link.id);
   if (object.type !== "blob") return side;
-  const open = valueSide(reader, JSON.parse(object.text) as JsonValue);
+  const { text, seal = reader.seal } = object;
+  const open: Side = { value: JSON.parse(text) as JsonValue, seal };
   ids.set(open, side.link.id);
   return open;
-}
-
-/** A side that is part of a blob of the reader's workflow. */
-export function valueSide(reader: ObjectReader, value: JsonValue): Side {
-  return { value, seal: reader.seal };
 }
 
 export async function kindOf(reader: ObjectReader, side: Side): Promise<ValueKind> {
@@ -131,7 +132,12 @@ export class Members {
   static async of(reader: ObjectReader, side: Side): Promise<Members> {
     const open = await opened(reader, side);
     return open.link === undefined
-      ? new Members(open.value as { readonly [key: string]: JsonValue }, null, null, reader.seal)
+      ? new Members(
+          open.value as { readonly [key: string]: JsonValue },
+          null,
+          null,
+          open.seal ?? reader.seal,
+        )
       : new Members(null, await KeyTable.stored(reader, open.link.id), open.link);
   }
 
@@ -187,13 +193,11 @@ export class Members {
 }
 
 /** All elements of a list, in order. */
-export async function elementsOf(
-  reader: ObjectReader,
-  side: { readonly link: Link } | { readonly value: JsonValue },
-): Promise<Side[]> {
+export async function elementsOf(reader: ObjectReader, side: Side): Promise<Side[]> {
   const open = await opened(reader, side);
   if (open.link === undefined) {
-    return (open.value as readonly JsonValue[]).map((value) => valueSide(reader, value));
+    const { seal = reader.seal } = open;
+    return (open.value as readonly JsonValue[]).map((value) => ({ value, seal }));
   }
   let level = [...readNode(await reader.tree(open.link.id), open.link.id)];
   // A level at a time, so that each costs one call.
@@ -216,9 +220,10 @@ export async function elementsOf(
 
 /** The elements of an entry of a list that is no node. */
 export async function sidesOf(reader: ObjectReader, entry: SequenceEntry): Promise<Side[]> {
-  return (await runElements(reader, entry)).map((element) =>
+  const { elements, seal } = await readRun(reader, entry);
+  return elements.map((element) =>
     "id" in element
       ? { link: { type: element.type, id: element.id } }
-      : valueSide(reader, JSON.parse(element.text) as JsonValue),
+      : { value: JSON.parse(element.text) as JsonValue, seal },
   );
 }

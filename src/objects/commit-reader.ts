@@ -94,9 +94,14 @@ export class CommitReader {
     return this.cache.has(id + this.workflow);
   }
 
+  /** Makes a loaded commit of one that was read, and leaves the cache as it is. */
+  load(record: CommitRecord): LoadedCommit {
+    return loadCommit(record, this.opener);
+  }
+
   /** Takes a commit that was just written or read into the cache. */
   prime(record: CommitRecord): LoadedCommit {
-    const commit = loadCommit(record, this.opener);
+    const commit = this.load(record);
     this.keep(commit);
     return commit;
   }

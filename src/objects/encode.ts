@@ -24,6 +24,17 @@ export type Encoded = SmallText | { readonly link: Link };
 
 /** Maps a validated value to objects, from scratch. */
 export function encodeValue(sink: ObjectSink, value: JsonValue, policy: Isolation | null): Encoded {
+  const into = sink.of(policy);
+  return standing(into, encodeInto(into, value, policy), policy);
+}
+
+/** What a value of a subject is where it begins: an object of its own, sealed by the subject's key with all below it. */
+export function standing(into: ObjectSink, encoded: Encoded, policy: Isolation | null): Encoded {
+  if (policy?.owned !== true || !policy.isolated || "link" in encoded) return encoded;
+  return { link: toLink(into, encoded) };
+}
+
+function encodeInto(sink: ObjectSink, value: JsonValue, policy: Isolation | null): Encoded {
   if (isWithheld(value)) return { link: sink.withheld(value) };
   if (!holdsWithheld(value)) {
     const small = smallCanonical(value);

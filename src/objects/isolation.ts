@@ -17,7 +17,7 @@ export interface Isolation {
   readonly keys: ReadonlyMap<string, Isolation>;
   /** What holds below each key, which says whose it is. */
   readonly subject: Isolation | null;
-  /** Whether the value belongs to the owner. */
+  /** Whether the value, and so all below it, belongs to the owner. */
   readonly owned: boolean;
   /** Whose the owned values from here on are: the key that stood in the place of `{subject}`. */
   readonly owner: string | null;
@@ -119,14 +119,24 @@ export function isolationOfKey(policy: Isolation | null, key: string): Isolation
   let found = policy.keys.get(key) ?? null;
   if (any !== null) found = found === null ? any : union(found, any);
   found = ownedBy(found, owner);
-  if (subject === null) return found;
-  const named = ownedBy(subject, key) as Isolation;
-  return found === null ? named : union(named, found);
+  if (subject !== null) {
+    const named = ownedBy(subject, key) as Isolation;
+    found = found === null ? named : union(named, found);
+  }
+  return policy.owned ? belongingTo(owner, found) : found;
 }
 
 /** The policy for the elements of a list. */
 export function isolationOfElement(policy: Isolation | null): Isolation | null {
-  return policy === null ? null : ownedBy(policy.any, policy.owner);
+  if (policy === null) return null;
+  const found = ownedBy(policy.any, policy.owner);
+  return policy.owned ? belongingTo(policy.owner, found) : found;
+}
+
+/** The policy of a part of what belongs to somebody: it does, too, where nothing else is said. */
+function belongingTo(owner: string | null, policy: Isolation | null): Isolation {
+  if (policy?.owned === true) return policy;
+  return { ...(policy ?? newNode()), owned: true, owner };
 }
 
 function ownedBy(policy: Isolation | null, owner: string | null): Isolation | null {

@@ -18,7 +18,7 @@ export type DecodedObject = ReadableObject | OpaqueObject;
 
 type ReadableObject =
   | { readonly type: "tree"; readonly entries: readonly TreeEntry[] }
-  | { readonly type: "blob"; readonly text: string };
+  | { readonly type: "blob"; readonly text: string; readonly seal?: Seal };
 
 /** An object whose bytes are erased, elsewhere, or sealed. */
 export interface OpaqueObject {
@@ -33,7 +33,7 @@ export interface Sealing {
   readonly opener: Opener;
 }
 
-export const UNSEALED: Sealing = { seal: PLAIN_SEAL, opener: CLOSED };
+const UNSEALED: Sealing = { seal: PLAIN_SEAL, opener: CLOSED };
 
 /** Decoded objects by workflow and id, least recently used first out; shared by all handles of a store. */
 export type ObjectCache = LRUCache<string, DecodedObject>;
@@ -114,6 +114,7 @@ export class ObjectReader {
     const known = this.known();
     const below = await this.storage.readBelow?.(this.workflow, { ...request, known });
     const objects = new Map<ObjectId, DecodedObject>();
+    if (below !== undefined) await this.sealing.opener.prepare?.(below.objects);
     for (const stored of below?.objects ?? []) {
       const object = this.decodedOrNone(stored);
       if (object === undefined) continue;
@@ -223,6 +224,7 @@ export class ObjectReader {
     }
     if (missing.length > 0) {
       const rows = await this.storage.readObjects(this.workflow, missing);
+      await this.sealing.opener.prepare?.(rows.filter((row) => row !== undefined));
       for (let i = 0; i < missing.length; i++) {
         const id = missing[i] as ObjectId;
         const row = rows[i];
@@ -314,8 +316,9 @@ export function decodeRecord(stored: StoredObject, opener: Opener = CLOSED): Dec
   }
   if ((stored.encoding ?? ENCODING.plain) !== ENCODING.plain) {
     const opened = opener.open(stored);
-    return typeof opened === "string"
-      ? { type: "blob", text: opened }
+    if (typeof opened === "string") return { type: "blob", text: opened };
+    return "text" in opened
+      ? { type: "blob", ...opened }
       : { type: "opaque", of: type, note: opened };
   }
   const body = Buffer.from(stored.body.buffer, stored.body.byteOffset, stored.body.byteLength);

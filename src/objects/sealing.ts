@@ -5,12 +5,29 @@ import { ENCODING, type ObjectRecord, type StoredObject } from "../storage/port.
 /** Makes the bytes under which a blob's text is stored: the same for the same text, so that what is unchanged keeps its id. */
 export interface Seal {
   seal(text: string): { readonly body: Buffer; readonly encoding: number };
+  /** Seals what belongs to one subject; null when its key has to be loaded first. Left out, no subject has one of its own. */
+  of?(owner: string): Seal | null;
+}
+
+/** A text that was sealed otherwise than most of its workflow: as parts of it would be, were they objects of their own. */
+export interface OwnedText {
+  readonly text: string;
+  readonly seal: Seal;
 }
 
 /** Reads what a {@link Seal} made: the text, or why it is not told. Asked for blobs that are not plain. */
 export interface Opener {
+  /** Loads what opening these takes; is called, and waited for, before objects are opened that are none of a commit's row. */
+  prepare?(records: readonly StoredObject[]): Promise<void>;
   /** @throws AgstateError `CORRUPT_OBJECT` */
-  open(record: ObjectRecord): string | WithheldNote;
+  open(record: ObjectRecord): string | OwnedText | WithheldNote;
+}
+
+/** Says, in the place of what was encoded, that keys of subjects are to be loaded before. */
+export class SubjectKeysNeeded extends Error {
+  constructor(readonly subjects: readonly string[]) {
+    super("keys of subjects are needed first");
+  }
 }
 
 /** Text as it is. */

@@ -3,9 +3,10 @@ import type { ObjectId } from "../core/ids.js";
 import type { Withheld } from "../core/withheld.js";
 import { ENCODING, type ObjectRecord } from "../storage/port.js";
 import { hashObject } from "./hash.js";
+import type { Isolation } from "./isolation.js";
 import { unescapeKey } from "./keys.js";
 import type { DecodedObject } from "./reader.js";
-import { PLAIN_SEAL, type Seal } from "./sealing.js";
+import { PLAIN_SEAL, type Seal, SubjectKeysNeeded } from "./sealing.js";
 import { encodeTree, type Link, type TreeEntry } from "./tree.js";
 
 /** An object to be written, and what reading it back would give. */
@@ -31,13 +32,40 @@ export interface SinkOptions {
  * editing) and are not written again.
  */
 export class ObjectSink {
-  private readonly written = new Map<ObjectId, WrittenObject>();
-  private readonly known = new Set<ObjectId>();
+  private readonly written: Map<ObjectId, WrittenObject>;
+  private readonly known: Set<ObjectId>;
+  /** Subjects whose keys are not at hand: what was encoded of them does not count. */
+  private readonly needed: Set<string>;
+  private readonly seal: Seal;
+  /** The same sink for what belongs to one subject. */
+  private readonly owners = new Map<string, ObjectSink>();
 
-  constructor(private readonly options: SinkOptions = {}) {}
+  /** @param within the sink whose objects this one collects, and how it seals them */
+  constructor(
+    private readonly options: SinkOptions = {},
+    private readonly within: { readonly sink: ObjectSink; readonly seal: Seal } | null = null,
+  ) {
+    this.written = within?.sink.written ?? new Map();
+    this.known = within?.sink.known ?? new Set();
+    this.needed = within?.sink.needed ?? new Set();
+    this.seal = within?.seal ?? options.seal ?? PLAIN_SEAL;
+  }
 
   know(id: ObjectId): void {
     this.known.add(id);
+  }
+
+  /** The sink as it seals a value of this policy: by its subject's key, where it belongs to one. */
+  of(policy: Isolation | null): ObjectSink {
+    const owner = policy?.owned === true ? policy.owner : null;
+    if (owner === null || this.seal.of === undefined) return this;
+    const known = this.owners.get(owner);
+    if (known !== undefined) return known;
+    const seal = this.seal.of(owner);
+    if (seal === null) this.needed.add(owner);
+    const own = new ObjectSink(this.options, { sink: this, seal: seal ?? this.seal });
+    this.owners.set(owner, own);
+    return own;
   }
 
   blob(text: string): ObjectId {
@@ -47,13 +75,15 @@ export class ObjectSink {
   /** A blob that the sink does not take, made as it makes its own. */
   blobObject(text: string): WrittenObject {
     this.options.check?.(text);
-    const { body, encoding } = (this.options.seal ?? PLAIN_SEAL).seal(text);
+    const { seal, within } = this;
+    const { body, encoding } = seal.seal(text);
     const id = hashObject("blob", body);
     const record: ObjectRecord =
       encoding === ENCODING.plain
         ? { id, type: "blob", body }
         : { id, type: "blob", body, encoding };
-    return { record, decoded: { type: "blob", text } };
+    const decoded = { type: "blob", text, ...(within !== null && { seal }) } as const;
+    return { record, decoded };
   }
 
   /**
@@ -110,7 +140,14 @@ export class ObjectSink {
     for (const id of this.written.keys()) if (!reached.has(id)) this.written.delete(id);
   }
 
+  /** @throws SubjectKeysNeeded when something belongs to a subject whose key is not at hand: none of it counts then */
+  ready(): void {
+    if (this.needed.size > 0) throw new SubjectKeysNeeded([...this.needed]);
+  }
+
+  /** @throws SubjectKeysNeeded */
   all(): WrittenObject[] {
+    this.ready();
     return [...this.written.values()];
   }
 

@@ -5,9 +5,12 @@ import type { ReviewSubject } from "./record.js";
 
 const SLOT_HEX_DIGITS = 12;
 
+/** Digests a text, with the workflow's key where its hashes have one, so that no small value can be guessed by it. */
+export type Digest = (text: string) => string;
+
 /** What stands at a path, as a review keeps it; null where nothing stands. */
-export function digestOfValue(value: JsonValue | undefined): string | null {
-  return value === undefined ? null : digestText(canonicalText(value));
+export function digestOfValue(value: JsonValue | undefined, digest: Digest): string | null {
+  return value === undefined ? null : digest(canonicalText(value));
 }
 
 /**
@@ -24,9 +27,9 @@ export function slotOf(
 }
 
 /** The id of a review that is bound to just this, for what happens once at most for one binding. */
-export function bindingId(kind: string, subject: ReviewSubject): string {
+export function bindingId(kind: string, subject: ReviewSubject, digest: Digest): string {
   const text = canonicalText([kind, subject as unknown as JsonValue]);
-  return digestText(text).slice(0, SLOT_HEX_DIGITS);
+  return digest(text).slice(0, SLOT_HEX_DIGITS);
 }
 
 /** What a decision is bound to besides the state; the key follows from the number. */

@@ -25,7 +25,7 @@ export type ReviewStatus = (typeof REVIEW_STATUSES)[number];
 export interface BoundPath {
   /** JSON Pointer. */
   readonly path: string;
-  /** SHA-256 of the value's canonical text; null where nothing stood. */
+  /** SHA-256 of the value's canonical text, with the workflow's key where it has one; null where nothing stood. */
   readonly digest: string | null;
 }
 

@@ -354,7 +354,9 @@ export class Branch {
 
   /** Runs writes one after another, so that each sees what the one before did. */
   private exclusive<T>(work: () => Promise<T>): Promise<T> {
-    const run = this.#last.then(work, work);
+    // What it encodes may be of subjects whose keys are not at hand: nothing is written before they are.
+    const encoding = () => this.repository.keys.encoding(work);
+    const run = this.#last.then(encoding, encoding);
     this.#last = run.catch(() => undefined);
     return run;
   }

@@ -1,13 +1,17 @@
+import type { JsonValue } from "../core/json.js";
 import { checkIdentity } from "../core/names.js";
-import { checkPolicies, type Policies } from "../merge/policy.js";
+import type { WorkflowKeys } from "../keys/workflow-keys.js";
+import { checkPolicies } from "../merge/policy.js";
+import type { RootLinks } from "../objects/commit-reader.js";
 import { formatDataPolicy } from "../objects/data-policy.js";
 import { encodeValue, toLink } from "../objects/encode.js";
-import { compileIsolation, type Isolation, isolationOfKey } from "../objects/isolation.js";
+import { compileIsolation, type Isolation } from "../objects/isolation.js";
 import { normalize } from "../objects/normalize.js";
+import { SubjectKeysNeeded } from "../objects/sealing.js";
 import { ObjectSink } from "../objects/sink.js";
 import { CANONICAL_REF, GENESIS_REF } from "../refs/names.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
-import type { WorkflowRecord } from "../storage/port.js";
+import type { PendingRow, WorkflowRecord } from "../storage/port.js";
 import { checkDeclaration } from "./declaration.js";
 import { encodePolicies } from "./merge/policies.js";
 import { Repository, type StoreContext } from "./repository.js";
@@ -20,6 +24,8 @@ export interface PreparedWorkflow {
   readonly repository: Repository;
   readonly genesis: PreparedCommit;
   readonly canonical: PreparedCommit;
+  /** Its keys. */
+  readonly rows: readonly PendingRow[];
 }
 
 /** What stands around a workflow's declaration. */
@@ -36,53 +42,68 @@ export interface Declaring {
  *
  * @throws AgstateError `INVALID_NAME`, `INVALID_VALUE`, `INVALID_ARGUMENT`, `INVALID_PATH`, `STORE_MISMATCH`
  */
-export function prepareWorkflow(
+export async function prepareWorkflow(
   context: StoreContext,
   id: string,
   options: CreateWorkflowOptions,
   { region, defaulted }: Declaring,
-): PreparedWorkflow {
+): Promise<PreparedWorkflow> {
   checkIdentity("workflow id", id);
   const author = checkIdentity("author", options.author ?? "agstate");
   const declared = checkDeclaration(options, region);
   const isolation = compileIsolation(declared.isolation, declared.subjects);
+  const policies = checkPolicies(options.policies ?? {});
+  const { stateMaxBytes } = context.limits;
+  const given = Object.hasOwn(options, "state") ? options.state : {};
+  const state = normalize(given, { maxBytes: stateMaxBytes });
+  const { keys, rows, encryption } = await context.keys.first(id, declared.classification);
   const record: WorkflowRecord = {
     id,
     classification: declared.classification,
     storageRegion: declared.storageRegion,
     retentionPolicy: declared.retentionPolicy,
-    isolation: formatDataPolicy({ ...declared, keyed: "nothing" }),
+    isolation: formatDataPolicy({ ...declared, keyed: keys.keyed }),
     createdAt: context.now(),
     completedAt: null,
   };
-  const repository = new Repository(context, id, isolation);
-  const message = `Create workflow ${id}`;
-  const first = (value: unknown, policy: Isolation | null, merging: Policies = {}) => {
-    const sink = new ObjectSink();
-    const state = normalize(value, { maxBytes: context.limits.stateMaxBytes });
-    return prepareCommit(repository, {
+  const repository = new Repository(context, id, isolation, keys);
+  const first = (sink: ObjectSink, value: JsonValue, policy: Isolation | null, root: RootLinks) =>
+    prepareCommit(repository, {
       sink,
       parents: [],
-      root: {
-        state: toLink(sink, encodeValue(sink, state, policy)),
-        policy: encodePolicies(sink, merging),
-      },
+      root: { ...root, state: toLink(sink, encodeValue(sink, value, policy)) },
       author,
       minStep: 1,
-      options: { message },
+      options: { message: `Create workflow ${id}` },
     });
+  const declaration = {
+    workflow: id,
+    ...declared,
+    ...(encryption !== null && { encryption }),
+    createdAt: record.createdAt,
+    ...(defaulted.length > 0 && { defaulted }),
   };
-  const declaration = { workflow: id, ...declared, createdAt: record.createdAt };
-  return {
-    record,
-    repository,
-    genesis: first(defaulted.length === 0 ? declaration : { ...declaration, defaulted }, null),
-    canonical: first(
-      Object.hasOwn(options, "state") ? options.state : {},
-      isolationOfKey(isolation, "state"),
-      checkPolicies(options.policies ?? {}),
-    ),
-  };
+  // Whoever has no key must know what the workflow is.
+  const genesis = first(new ObjectSink(), declaration, null, {});
+  const ofSubjects: PendingRow[] = [];
+  const canonical = withSubjects(keys, ofSubjects, () => {
+    const sink = repository.newSink();
+    const policy = encodePolicies(sink, policies);
+    return first(sink, state, repository.statePolicy, { policy });
+  });
+  return { record, repository, genesis, canonical, rows: [...rows, ...ofSubjects] };
+}
+
+/** Encodes with keys of subjects that are made for it, as nobody can have made others. */
+function withSubjects<T>(keys: WorkflowKeys, made: PendingRow[], encode: () => T): T {
+  for (;;) {
+    try {
+      return encode();
+    } catch (error) {
+      if (!(error instanceof SubjectKeysNeeded)) throw error;
+      made.push(...keys.firstSubjects(error.subjects));
+    }
+  }
 }
 
 /**
@@ -91,7 +112,7 @@ export function prepareWorkflow(
  * @throws AgstateError `WORKFLOW_EXISTS`, and what the storage raises
  */
 export async function landWorkflow(prepared: PreparedWorkflow): Promise<void> {
-  const { record, repository, genesis, canonical } = prepared;
+  const { record, repository, genesis, canonical, rows } = prepared;
   const update = (ref: string, commit: PreparedCommit): RefUpdate => ({
     ref,
     expect: { kind: "absent" },
@@ -103,9 +124,11 @@ export async function landWorkflow(prepared: PreparedWorkflow): Promise<void> {
   const answers = await repository.refs.apply({
     create: record,
     updates,
+    pending: rows,
     objects: [...genesis.objects, ...canonical.objects].map((object) => object.record),
   });
   for (let i = 0; i < updates.length; i++) movedRow(updates[i] as RefUpdate, answers[i]);
+  repository.context.keys.share(repository.keys);
   // Branches are mostly made from it at once.
   repository.commits.keep(canonical.loaded);
 }

@@ -5,7 +5,7 @@ import { isWithheld } from "../core/withheld.js";
 import { decodeCommit } from "../objects/commit.js";
 import { decodeValue } from "../objects/decode.js";
 import { hashObject } from "../objects/hash.js";
-import { openPending } from "../objects/pending.js";
+import { checkPending } from "../objects/pending.js";
 import { decodeRecord } from "../objects/reader.js";
 import { GENESIS_REF } from "../refs/names.js";
 import type {
@@ -258,7 +258,7 @@ class Fsck {
   private pendingRow(row: PendingRow): void {
     this.pending++;
     try {
-      openPending(row);
+      checkPending(row);
     } catch (error) {
       this.report("corrupt-pending", `${row.key} ${row.index}`, messageOf(error));
     }

@@ -2,6 +2,7 @@ import type { ObjectId } from "../core/ids.js";
 import type { Limits } from "../core/limits.js";
 import type { StepHooks } from "../core/step-hooks.js";
 import type { Governance } from "../governance/policy.js";
+import type { WorkflowKeys } from "../keys/workflow-keys.js";
 import { type GraphSource, HistoryReader } from "../merge/history.js";
 import type { CustomResolvers } from "../merge/resolvers.js";
 import {
@@ -17,13 +18,12 @@ import {
   createObjectCache,
   ObjectReader,
   type ObjectsAtHand,
-  type Sealing,
-  UNSEALED,
 } from "../objects/reader.js";
 import { ObjectSink } from "../objects/sink.js";
 import { RefStore } from "../refs/ref-store.js";
 import { RevisionResolver } from "../refs/revisions.js";
 import type { Storage } from "../storage/port.js";
+import type { KeyChain } from "./keys/chain.js";
 
 /** What all workflows of an open store share. */
 export interface StoreContext {
@@ -37,20 +37,30 @@ export interface StoreContext {
   readonly hooks: readonly StepHooks[];
   /** What tools may do; undefined when there are no rules. */
   readonly governance: Governance | undefined;
+  /** The keys of its workflows. */
+  readonly keys: KeyChain;
   /** Lands what handles of the store have gathered; each is here while it has something. */
   readonly gathering: Set<() => Promise<unknown>>;
   readonly objectCache: ReturnType<typeof createObjectCache>;
   readonly commitCache: ReturnType<typeof createCommitCache>;
+  /** Forgets what was read, as it may not be told any more. */
+  readonly forget: () => void;
 }
 
 export function createStoreContext(
-  base: Omit<StoreContext, "gathering" | "objectCache" | "commitCache">,
+  base: Omit<StoreContext, "gathering" | "objectCache" | "commitCache" | "forget">,
 ): StoreContext {
+  const objectCache = createObjectCache(base.limits.cacheMaxBytes);
+  const commitCache = createCommitCache();
   return {
     ...base,
     gathering: new Set(),
-    objectCache: createObjectCache(base.limits.cacheMaxBytes),
-    commitCache: createCommitCache(),
+    objectCache,
+    commitCache,
+    forget: () => {
+      objectCache.clear();
+      commitCache.clear();
+    },
   };
 }
 
@@ -70,9 +80,10 @@ export class Repository {
     readonly context: StoreContext,
     readonly workflow: string,
     isolation: Isolation | null,
-    private readonly sealing: Sealing = UNSEALED,
+    readonly keys: WorkflowKeys,
   ) {
     const { storage } = context;
+    const { sealing } = keys;
     this.storage = storage;
     this.objects = new ObjectReader(
       storage,
@@ -98,7 +109,7 @@ export class Repository {
 
   /** A sink for objects that are going to be written. */
   newSink(): ObjectSink {
-    return new ObjectSink({ workflow: this.workflow, seal: this.sealing.seal });
+    return new ObjectSink({ workflow: this.workflow, seal: this.keys.sealing.seal });
   }
 
   commitAt(revision: string): Promise<LoadedCommit> {

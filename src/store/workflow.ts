@@ -2,6 +2,7 @@ import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import { parsePointer } from "../core/json-pointer.js";
 import { checkIdentity, quoteForMessage } from "../core/names.js";
+import type { WorkflowKeys } from "../keys/workflow-keys.js";
 import type { Change } from "../merge/diff.js";
 import { parseDataPolicy } from "../objects/data-policy.js";
 import { decodeValue } from "../objects/decode.js";
@@ -31,6 +32,13 @@ import type { FsckReport } from "./fsck.js";
 import type { GcOptions, GcReport } from "./gc/collect.js";
 import { type Gathering, type Granularity, gatheringOf } from "./granularity.js";
 import type { HoldInfo, HoldOptions, ReleaseOptions } from "./holds.js";
+import type {
+  DestroyedKey,
+  DestroyKeyOptions,
+  RotatedKey,
+  RotateKeyOptions,
+  WorkflowKeyInfo,
+} from "./keys/change.js";
 import type { StoredMerge } from "./merge/merging.js";
 import type {
   MergeOptions,
@@ -114,11 +122,12 @@ export class Workflow {
   constructor(
     context: StoreContext,
     private record: WorkflowRecord,
+    keys: WorkflowKeys,
   ) {
     this.id = record.id;
     const policy = parseDataPolicy(record.isolation);
     const isolation = compileIsolation(policy.isolation, policy.subjects);
-    this.repository = new Repository(context, record.id, isolation);
+    this.repository = new Repository(context, record.id, isolation, keys);
   }
 
   /** What the workflow declared when it was created, and whether it was completed when it was opened. */
@@ -669,6 +678,34 @@ export class Workflow {
     const { redeclare } = await import("./redeclare.js");
     this.record = await redeclare(this.repository, change, options);
     return this.info;
+  }
+
+  /** What is known of the key that encrypts the workflow's payloads; null when they are not encrypted. */
+  async keyInfo(): Promise<WorkflowKeyInfo | null> {
+    const { keyInfo } = await import("./keys/change.js");
+    return keyInfo(this.repository);
+  }
+
+  /**
+   * Wraps the workflow's data key anew, under the present version of the same or another key. No object changes.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT` when the workflow is not encrypted, `ERASED`, `KEY_UNAVAILABLE`
+   */
+  async rotateKey(options: RotateKeyOptions = {}): Promise<RotatedKey> {
+    const { rotateKey } = await import("./keys/change.js");
+    return rotateKey(this.repository, options);
+  }
+
+  /**
+   * Destroys the workflow's key, or that of one subject: what it encrypted cannot be read any more, here, in exports and in
+   * backups that are made from now on. It cannot be taken back.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT` when the workflow is not encrypted, `INVALID_VALUE` without a reason, `HELD`,
+   *   `ERASED`, `KEY_UNAVAILABLE`
+   */
+  async destroyKey(options: DestroyKeyOptions): Promise<DestroyedKey> {
+    const { destroyKey } = await import("./keys/change.js");
+    return destroyKey(this.repository, options);
   }
 
   /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */

@@ -7,7 +7,7 @@ import { canonicalText } from "../objects/canonical.js";
 import { type CommitStep, encodeCommit, STEP_ACTIONS, type StepStatus } from "../objects/commit.js";
 import { type LoadedCommit, ROOT_PARTS, type RootLinks } from "../objects/commit-reader.js";
 import { type Encoded, encodeValue, type Link, toLink } from "../objects/encode.js";
-import { digestText, hashObject } from "../objects/hash.js";
+import { hashObject } from "../objects/hash.js";
 import type { Isolation } from "../objects/isolation.js";
 import { normalize } from "../objects/normalize.js";
 import type { ObjectSink, WrittenObject } from "../objects/sink.js";
@@ -172,7 +172,7 @@ function prepareStep(
       number,
       status,
       action,
-      input: input === undefined ? undefined : digestText(canonicalText(input)),
+      input: input === undefined ? undefined : repository.keys.digest(canonicalText(input)),
       key: step.key?.(number),
     },
     inFlight: status === "started" ? [...others, number].sort((a, b) => a - b) : others,

@@ -186,8 +186,8 @@ async function write(backend: Backend, commits: readonly ModelCommit[]) {
     const options = { state: stateOf(commit), mergeParents, allowEmpty: true, message: `${i}` };
     ids.push((await branch.commit(options)).id);
   }
-  const { context } = workflow.internals;
-  const repository = new Repository(createStoreContext(context), "w", null);
+  const { context, keys } = workflow.internals;
+  const repository = new Repository(createStoreContext(context), "w", null, keys);
   return { repository, ids, indexOf: new Map(ids.map((id, i) => [id, i])) };
 }
 

@@ -33,10 +33,10 @@ async function who(workflow: Workflow, pointer: string, revision = "canonical") 
 
 /** The repository as a process that has just begun sees it, with its reads counted. */
 function cold(workflow: Workflow) {
-  const { context } = workflow.internals;
+  const { context, keys } = workflow.internals;
   const counted = counting(context.storage);
   const fresh = createStoreContext({ ...context, storage: counted.storage });
-  return { counted, repository: new Repository(fresh, workflow.id, null) };
+  return { counted, repository: new Repository(fresh, workflow.id, null, keys) };
 }
 
 const long = (text: string) => `${text} ${"x".repeat(300)}`;

@@ -18,7 +18,7 @@ describe.each(BACKENDS)("a workflow, on %s", (backend) => {
       id: "w",
       ...declared,
       isolation,
-      keyed: "nothing",
+      keyed: "hashes",
       createdAt: expect.any(Date),
       completedAt: null,
     });

@@ -1,7 +1,7 @@
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
 import type { SmallText } from "../canonical.js";
-import { type Encoded, type Link, toElement, treeOf } from "../encode.js";
+import { type Encoded, type Link, standing, toElement, treeOf } from "../encode.js";
 import { LEAF_MAX_BYTES } from "../format.js";
 import { type Isolation, isolationOfElement } from "../isolation.js";
 import type { ObjectReader } from "../reader.js";
@@ -9,6 +9,7 @@ import { runElements } from "../run-elements.js";
 import { type ListElement, ListRuns, splitArray } from "../runs.js";
 import { buildLevels, type SequenceEntry } from "../sequence.js";
 import { type SequenceKind, StoredSequence } from "../sequence-edit.js";
+import type { ObjectSink } from "../sink.js";
 import { Pieces } from "./pieces.js";
 import { type Draft, type DraftContext, LeafDraft } from "./types.js";
 
@@ -87,6 +88,11 @@ export class ListDraft implements Draft {
   }
 
   async encode(policy: Isolation | null): Promise<Encoded> {
+    const sink = this.context.sink.of(policy);
+    return standing(sink, await this.encodeInto(sink, policy), policy);
+  }
+
+  private async encodeInto(sink: ObjectSink, policy: Isolation | null): Promise<Encoded> {
     const inner = isolationOfElement(policy);
     const elements = new Map<{ draft: Draft }, Encoded>();
     for (const piece of this.pieces.all) {
@@ -98,7 +104,6 @@ export class ListDraft implements Draft {
     const small = await this.small(elements, inner);
     if (small !== null) return small;
     const apart = inner?.isolated === true;
-    const { sink } = this.context;
     const edits = this.pieces.edits().map((edit) => ({
       ...edit,
       items: edit.items.map((item) => toElement(sink, elements.get(item) as Encoded, apart)),

@@ -1,9 +1,10 @@
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
 import type { SmallText } from "../canonical.js";
-import { type Encoded, type Link, toLink, treeOf } from "../encode.js";
+import { type Encoded, type Link, standing, toLink, treeOf } from "../encode.js";
 import { LEAF_MAX_BYTES } from "../format.js";
 import { type Isolation, isolationOfKey } from "../isolation.js";
+import type { ObjectSink } from "../sink.js";
 import { KeyTable } from "./key-table.js";
 import { type Draft, type DraftContext, LeafDraft } from "./types.js";
 
@@ -60,6 +61,11 @@ export class ObjectDraft implements Draft {
   }
 
   async encode(policy: Isolation | null): Promise<Encoded> {
+    const sink = this.context.sink.of(policy);
+    return standing(sink, await this.encodeInto(sink, policy), policy);
+  }
+
+  private async encodeInto(sink: ObjectSink, policy: Isolation | null): Promise<Encoded> {
     const encoded = new Map<string, Encoded | null>();
     for (const [key, draft] of this.touched) {
       encoded.set(key, draft === null ? null : await draft.encode(isolationOfKey(policy, key)));
@@ -68,9 +74,9 @@ export class ObjectDraft implements Draft {
     if (small !== null) return small;
     for (const [key, member] of encoded) {
       if (member === null) await this.table.delete(key);
-      else await this.table.set(key, toLink(this.context.sink, member));
+      else await this.table.set(key, toLink(sink, member));
     }
-    return treeOf(await this.table.encode(this.context.sink));
+    return treeOf(await this.table.encode(sink));
   }
 
   /** The object as one blob, when it fits and nothing in it is held apart. */

@@ -1,6 +1,6 @@
 import type { ObjectId } from "../../core/ids.js";
 import { type SmallText, smallCanonical } from "../canonical.js";
-import { type Encoded, treeOf } from "../encode.js";
+import { type Encoded, standing, treeOf } from "../encode.js";
 import { LEAF_MAX_BYTES } from "../format.js";
 import type { Isolation } from "../isolation.js";
 import { TextRuns } from "../runs.js";
@@ -49,10 +49,10 @@ export class TextDraft implements Draft {
     this.pieces.splice(index, deleteCount, text === "" ? [] : [text]);
   }
 
-  async encode(_policy: Isolation | null): Promise<Encoded> {
+  async encode(policy: Isolation | null): Promise<Encoded> {
+    const sink = this.context.sink.of(policy);
     const small = await this.small();
-    if (small !== null) return small;
-    const { sink } = this.context;
+    if (small !== null) return standing(sink, small, policy);
     if (this.stored !== null) {
       const root = await this.stored.edit(sink, TEXT_KIND, this.pieces.edits());
       return treeOf(root as ObjectId);

@@ -1,5 +1,5 @@
 import type { JsonValue } from "../../core/json.js";
-import { type Encoded, encodeValue, type Link } from "../encode.js";
+import { type Encoded, encodeValue, type Link, standing } from "../encode.js";
 import type { Isolation } from "../isolation.js";
 import type { ObjectReader } from "../reader.js";
 import type { ObjectSink } from "../sink.js";
@@ -44,12 +44,13 @@ export class StoredDraft implements Draft {
     private readonly link: Link,
   ) {}
 
-  async encode(): Promise<Encoded> {
+  async encode(policy: Isolation | null = null): Promise<Encoded> {
     const { reader, sink } = this.context;
     sink.know(this.link.id);
     if (this.link.type === "tree") return { link: this.link };
     const object = await reader.read(this.link.id);
     if (object.type !== "blob") return { link: this.link };
-    return { text: object.text, bytes: Buffer.byteLength(object.text) };
+    const { text } = object;
+    return standing(sink.of(policy), { text, bytes: Buffer.byteLength(text) }, policy);
   }
 }

@@ -1,7 +1,7 @@
 import { isAgstateError } from "../../core/errors.js";
 import { type ObjectId, ZERO_ID } from "../../core/ids.js";
 import { isJsonObject, type JsonValue } from "../../core/json.js";
-import { type LoadedCommit, loadCommit } from "../../objects/commit-reader.js";
+import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { decodeAt, decodeValue } from "../../objects/decode.js";
 import type { ObjectReader } from "../../objects/reader.js";
 import { GENESIS_REF, HOLDS } from "../../refs/names.js";
@@ -210,7 +210,7 @@ async function commitsThatAreThere(
   const take = async (some: readonly ObjectId[]) => {
     for (const record of await storage.readCommits(workflow, some)) {
       // Not kept in the cache: a whole history would push out what is in use.
-      if (record !== undefined) found.set(record.id, loadCommit(record));
+      if (record !== undefined) found.set(record.id, commits.load(record));
     }
   };
   if (unread.length === 0) return found;

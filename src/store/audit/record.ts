@@ -18,9 +18,17 @@ const ATTEMPTS = 20;
 const PAUSE_MAX_MS = 20;
 const SAYS_MAX_LENGTH = 200;
 
+/** What is recorded this way. */
+const EVENT_KINDS = [
+  "refused",
+  "collected",
+  "key-rotated",
+  "key-destroyed",
+] as const satisfies readonly AuditKind[];
+
 /** Something to record: names, ids, paths, hashes and counts, and never what a step was given or gave. */
 export interface AuditNote {
-  readonly kind: Extract<AuditKind, "refused" | "collected">;
+  readonly kind: (typeof EVENT_KINDS)[number];
   readonly actor: string;
   /** What happened, in a few words, for the log. */
   readonly says: string;
@@ -41,7 +49,7 @@ export function parseAuditRecord(value: JsonValue | undefined): AuditRecord | nu
   const known =
     typeof v === "number" &&
     v <= RECORD_VERSION &&
-    (kind === "refused" || kind === "collected") &&
+    (EVENT_KINDS as readonly unknown[]).includes(kind) &&
     isJsonObject(facts) &&
     typeof times === "number";
   return known ? (value as unknown as AuditRecord) : null;

@@ -9,7 +9,8 @@ import type { Move } from "../watch.js";
  * `reset`, `delete`. Of tags: `tag`, `delete`. Of holds: `hold`, `release`. Of leases: `lease` (acquired or
  * renewed), `lease-ended`. Of stored merges: `merge-stored`, `merge-settled`. Of reviews: `review-requested`, `approved`,
  * `approval-used`, `discarded`, `expired`, `lapsed`. `refused`: a rule, a person or a review that does not hold kept something
- * from happening. `collected`: a collection removed something. `moved`: any other.
+ * from happening. `collected`: a collection removed something. `key-rotated`: the workflow's key was wrapped anew; `key-destroyed`:
+ * it, or a subject's, is about to go, and what it encrypted with it. `moved`: any other.
  */
 export const AUDIT_KINDS = [
   "workflow",
@@ -36,6 +37,8 @@ export const AUDIT_KINDS = [
   "lapsed",
   "refused",
   "collected",
+  "key-rotated",
+  "key-destroyed",
   "moved",
 ] as const;
 

@@ -1,7 +1,6 @@
 import { isAgstateError } from "../../core/errors.js";
 import { type ObjectId, ZERO_ID } from "../../core/ids.js";
 import { decodeCommit } from "../../objects/commit.js";
-import { loadCommit } from "../../objects/commit-reader.js";
 import { decodeValue } from "../../objects/decode.js";
 import { hashObject } from "../../objects/hash.js";
 import { createObjectCache, ObjectReader } from "../../objects/reader.js";
@@ -244,7 +243,7 @@ class Verification {
     try {
       const [record] = await storage.readCommits(workflow, [id]);
       if (record === undefined) return;
-      const commit = loadCommit(record);
+      const commit = this.repository.commits.load(record);
       const link = commit.root.state;
       if (link !== undefined) await decodeValue(this.objects.with(commit.inline), link);
     } catch (error) {

@@ -3,6 +3,7 @@ import { AgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import { contestId } from "../../merge/contest.js";
 import {
+  type MergeInput,
   type MergeOutcome,
   mergeCommits,
   type PartContest,
@@ -132,7 +133,9 @@ export class MergeRun {
       resolvers: request.resolvers,
       signal: request.signal,
     };
-    let outcome = await mergeCommits(input);
+    const merge = (more: Partial<MergeInput> = {}) =>
+      repository.keys.encoding(() => mergeCommits({ ...input, ...more }));
+    let outcome = await merge();
     let settled: Settled | null = null;
     // What a path was settled to may make a later source conflict anew, which is settled as well:
     // each source may add to what is contested once, and then it is seen whether all is settled.
@@ -141,7 +144,7 @@ export class MergeRun {
       const more = await this.settle({ ...base, outcome, contests, settled });
       if (more === null) break;
       settled = settled === null ? more : both(settled, more);
-      outcome = await mergeCommits({ ...input, settlements: settled.settlements });
+      outcome = await merge({ settlements: settled.settlements });
     }
     return { ...base, outcome, contests: outcome.contests, settled };
   }

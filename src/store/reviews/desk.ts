@@ -80,7 +80,7 @@ export class BranchDesk implements ReviewDesk {
   async deny(request: ReviewRequest): Promise<AskedReview> {
     const { repository, branch } = this;
     const subject = await this.subjectOf(request);
-    const id = `${request.kind}-${bindingId(request.kind, subject)}`;
+    const id = `${request.kind}-${bindingId(request.kind, subject, (text) => repository.keys.digest(text))}`;
     const record = { ...this.requested(request, subject), status: "denied" } as const;
     const note = { actor: branch.author, says: `Deny ${shortly(subject.name)}` };
     const written = await writeChange(repository, { id }, record, note);

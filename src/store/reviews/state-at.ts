@@ -13,12 +13,13 @@ export async function boundPaths(
 ): Promise<BoundPath[]> {
   const bound: BoundPath[] = [];
   const link = commit.root.state;
+  const digest = (text: string) => repository.keys.digest(text);
   for (const path of paths) {
     const value =
       link === undefined
         ? undefined
         : await decodeAt(repository.objectsOf(commit), link, parsePointer(path));
-    bound.push({ path, digest: digestOfValue(value) });
+    bound.push({ path, digest: digestOfValue(value, digest) });
   }
   return bound;
 }

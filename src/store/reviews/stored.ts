@@ -139,7 +139,9 @@ export async function writeChange(
   record: ReviewRecord,
   note: ReviewNote,
 ): Promise<StoredReview | null> {
-  const change = prepareChange(repository, at, record, note);
+  const change = await repository.keys.encoding(async () =>
+    prepareChange(repository, at, record, note),
+  );
   const [answer] = await repository.refs.apply({
     updates: [change.update],
     objects: change.objects.map((object) => object.record),

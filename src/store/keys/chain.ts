@@ -1,0 +1,35 @@
+import { LRUCache } from "lru-cache";
+import type { Classification } from "../../core/classification.js";
+import type { WorkflowKeys } from "../../keys/workflow-keys.js";
+import type { WorkflowRecord } from "../../storage/port.js";
+import { type FirstKeys, firstKeys, type KeySource, openKeys } from "./open.js";
+
+/** How many workflows' keys are shared by all handles of a store. */
+const SHARED_MAX = 10_000;
+
+/** The keys of an open store's workflows: all handles of one share them, so that they forget a key together. */
+export class KeyChain {
+  private readonly shared = new LRUCache<string, WorkflowKeys>({ max: SHARED_MAX });
+
+  constructor(readonly source: KeySource) {}
+
+  /**
+   * Opens a workflow's keys, as they are in the store now.
+   *
+   * @throws AgstateError `KEY_UNAVAILABLE`, `CORRUPT_OBJECT`, `UNSUPPORTED_ENCODING`
+   */
+  async open(record: WorkflowRecord): Promise<WorkflowKeys> {
+    const keys = await openKeys(this.source, record, this.shared.get(record.id));
+    this.share(keys);
+    return keys;
+  }
+
+  /** Makes the keys of a workflow that is about to be created; they are shared once it is. */
+  first(workflow: string, classification: Classification): Promise<FirstKeys> {
+    return firstKeys(this.source, workflow, classification);
+  }
+
+  share(keys: WorkflowKeys): void {
+    if (keys.keyed !== "nothing") this.shared.set(keys.workflow, keys);
+  }
+}

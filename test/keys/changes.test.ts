@@ -1,0 +1,150 @@
+import { describe, expect, it } from "vitest";
+import { openStore, Withheld, type Workflow } from "../../src/index.js";
+import { rotateKey } from "../../src/store/keys/change.js";
+import { testKeys } from "../support/keys.js";
+import { agstateError, all, BACKENDS, makeStore } from "../support/stores.js";
+
+const DECLARED = {
+  classification: "sensitive",
+  storageRegion: "eu",
+  subjects: ["/state/users/{subject}"],
+  state: { n: 1, users: { ann: "hers" } },
+} as const;
+
+async function objectIds(workflow: Workflow): Promise<string[]> {
+  const { storage } = workflow.internals;
+  const { rows } = await storage.scanObjects(workflow.id, null, 10_000);
+  return rows.map(({ id }) => id).sort();
+}
+
+describe.each(BACKENDS)("a workflow's key, on %s", (backend) => {
+  it("is wrapped anew without any object changing, and is needed in its new wrapping", async () => {
+    const keys = testKeys();
+    const { store, another } = await makeStore(backend, { region: "eu", keys });
+    const workflow = await store.createWorkflow("w", DECLARED);
+    const before = { ids: await objectIds(workflow), key: await workflow.keyInfo() };
+    const rotated = await workflow.rotateKey({ to: "other", actor: "ops" });
+    expect(rotated.from).toEqual({ keyName: "default", version: before.key?.version });
+    expect(await workflow.keyInfo()).toMatchObject({ ...rotated.to, readable: true });
+    const after = await objectIds(workflow);
+    expect(after).toEqual(expect.arrayContaining(before.ids));
+    // What the audit tells of it.
+    expect(after.length).toBe(before.ids.length + 1);
+
+    // Who has it open goes on.
+    await (await workflow.canonical()).update([{ op: "set", path: "/users/bob", value: "his" }]);
+    if (backend !== "memory") {
+      const { AGSTATE_KEY_DEFAULT } = keys.environment;
+      delete keys.environment.AGSTATE_KEY_DEFAULT;
+      const opened = await (await another({ region: "eu", keys })).workflow("w");
+      expect(await opened.stateAt("canonical")).toEqual({
+        n: 1,
+        users: { ann: "hers", bob: "his" },
+      });
+      // Another version of the same name.
+      keys.environment.AGSTATE_KEY_OTHER += `,${AGSTATE_KEY_DEFAULT}`;
+      const again = await opened.rotateKey();
+      expect(again.to.keyName).toBe("other");
+      expect(again.to.version).not.toBe(again.from.version);
+      keys.environment.AGSTATE_KEY_OTHER = AGSTATE_KEY_DEFAULT as string;
+      const last = await (await another({ region: "eu", keys })).workflow("w");
+      expect(await last.stateAt("canonical:/users/bob")).toBe("his");
+      keys.environment.AGSTATE_KEY_OTHER = "";
+      const none = await (await another({ region: "eu", keys })).workflow("w");
+      expect(await none.stateAt("canonical:/n").catch((e) => e.code)).toMatchObject({
+        reason: "key",
+      });
+      await expect(none.rotateKey()).rejects.toThrow(agstateError("KEY_UNAVAILABLE"));
+    }
+    const events = await all(workflow.audit({ refs: "audit/events" }));
+    expect(events[0]).toMatchObject({
+      kind: "key-rotated",
+      actor: "ops",
+      facts: { fromKey: "default", toKey: "other", toVersion: rotated.to.version },
+    });
+    expect((await workflow.verifyAudit()).problems).toEqual([]);
+  });
+
+  it("erases everything when it is destroyed, and the graph stays whole", async () => {
+    const keys = testKeys();
+    const { store, another } = await makeStore(backend, { region: "eu", keys });
+    const workflow = await store.createWorkflow("w", DECLARED);
+    const branch = await workflow.branch({ agent: "a", branch: "b" });
+    await branch.update([{ op: "set", path: "/n", value: 2 }], {
+      message: "Two",
+      step: { action: "write", record: { name: "t", input: 1 } },
+    });
+    await expect(workflow.destroyKey({ reason: " " })).rejects.toThrow(
+      agstateError("INVALID_VALUE"),
+    );
+    await workflow.destroyKey({ reason: "contract ended", actor: "dpo" });
+    const again = await (await another({ region: "eu", keys })).workflow("w");
+    for (const gone of [workflow, again]) {
+      const n = await gone.stateAt("canonical:/n");
+      expect(n).toBeInstanceOf(Withheld);
+      expect(n).toMatchObject({ reason: "erased" });
+      expect(await gone.stepRecord("agents/a/b")).toMatchObject({ reason: "erased" });
+      expect(await gone.keyInfo()).toMatchObject({
+        keyName: null,
+        destroyed: { by: "dpo" },
+        readable: false,
+      });
+      expect((await gone.fsck()).problems).toEqual([]);
+      expect(await all(gone.log({ revisions: ["agents/a/b"] }))).toHaveLength(2);
+      const changes = await gone.diff("agents/a/b~1", "agents/a/b");
+      expect(changes.map(({ path }) => path)).toEqual(["/n"]);
+      const handle = await gone.branch("agents/a/b");
+      await expect(handle.update([{ op: "set", path: "/n", value: 3 }])).rejects.toThrow(
+        agstateError("ERASED"),
+      );
+      await expect(gone.rotateKey()).rejects.toThrow(agstateError("ERASED"));
+    }
+    const { storage } = workflow.internals;
+    const rows = await storage.readPending("w", ["keys/"]);
+    expect(rows.map(({ key }) => key)).toEqual(["keys/workflow"]);
+    const events = await all(workflow.audit({ refs: "audit/events" }));
+    expect(events).toMatchObject([
+      { kind: "key-destroyed", facts: { key: "keys/workflow", why: "contract ended" } },
+    ]);
+  });
+
+  it("is not destroyed while anything is held", async () => {
+    const keys = testKeys();
+    const { store } = await makeStore(backend, { region: "eu", keys });
+    const workflow = await store.createWorkflow("w", DECLARED);
+    await workflow.hold("canonical", { name: "case-7", reason: "lawsuit" });
+    for (const subject of [{}, { subject: "ann" }]) {
+      await expect(workflow.destroyKey({ ...subject, reason: "x" })).rejects.toThrow(
+        agstateError("HELD", { holds: ["case-7"] }),
+      );
+    }
+    expect(await workflow.stateAt("canonical")).toEqual(DECLARED.state);
+    await workflow.releaseHold("case-7", { reason: "over" });
+    await workflow.destroyKey({ subject: "ann", reason: "x" });
+    expect(await workflow.stateAt("canonical:/n")).toBe(1);
+  });
+});
+
+it("a rotation that meets a destruction does not bring the key back", async () => {
+  const keys = testKeys();
+  let destroy: (() => Promise<unknown>) | null = null;
+  const { provider } = keys;
+  const slow = {
+    ...keys,
+    provider: {
+      unwrap: provider.unwrap,
+      wrap: async (...given: Parameters<typeof provider.wrap>) => {
+        const wrapped = await provider.wrap(...given);
+        await destroy?.();
+        return wrapped;
+      },
+    },
+  };
+  const store = await openStore("memory:", { region: "eu", keys: slow });
+  const workflow = await store.createWorkflow("w", DECLARED);
+  destroy = () => workflow.destroyKey({ reason: "now" });
+  await expect(rotateKey(workflow.internals, {})).rejects.toThrow(agstateError("ERASED"));
+  const rows = await workflow.internals.storage.readPending("w", ["keys/"]);
+  expect(rows.map(({ key, index }) => [key, index])).toEqual([["keys/workflow", 0]]);
+  await store.close();
+});
