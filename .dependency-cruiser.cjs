@@ -29,6 +29,7 @@ const parts = {
   git: "^src/git/",
   transcripts: "^src/transcripts/",
   langgraph: "^src/langgraph/",
+  opentelemetry: "^src/opentelemetry/",
   ui: "^src/ui/",
   mcp: "^src/mcp/",
   cli: "^src/cli/",
@@ -52,9 +53,10 @@ const mayImport = {
   git: ["core", "port", "objects", "refs", "merge", "store"],
   transcripts: library,
   langgraph: library,
+  opentelemetry: library,
   ui: library,
   mcp: library,
-  cli: [...library, "router", "git", "transcripts", "langgraph", "ui", "mcp"],
+  cli: [...library, "router", "git", "transcripts", "langgraph", "opentelemetry", "ui", "mcp"],
   index: [...library, "router", "git"],
 };
 
@@ -63,6 +65,8 @@ const owned = {
   "better-sqlite3": ["sqlite"],
   pg: ["postgres"],
   commander: ["cli"],
+  "@opentelemetry/sdk-logs": ["opentelemetry"],
+  "@opentelemetry/exporter-logs-otlp-http": ["cli"],
   "@langchain/core": ["langgraph"],
   "@langchain/langgraph-checkpoint": ["langgraph"],
   "@langchain/langgraph-checkpoint-postgres": ["langgraph"],

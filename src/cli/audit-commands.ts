@@ -18,6 +18,11 @@ export function addAuditCommands(program: Command, action: MakeAction): void {
       ).conflicts("since"),
     )
     .action(action(() => import("./commands/audit-list.js")));
+  command(audit, "export", "send what happened to an OpenTelemetry collector, over OTLP")
+    .requiredOption("--cursor <file>", "keeps how far it was delivered, and is where it goes on")
+    .option("--otlp <url>", "the collector (default: OTEL_EXPORTER_OTLP_ENDPOINT, or localhost)")
+    .option("-f, --follow", "go on as it happens, until Ctrl-C")
+    .action(action(() => import("./commands/audit-export.js")));
   command(audit, "verify", "check that logs and commits are those that were written")
     .option("--checkpoint <file>", "against what was signed before")
     .option("--public-key <file>", "the signer's public key, in PEM")
