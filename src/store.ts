@@ -39,7 +39,7 @@ export interface OpenStoreOptions {
   /** What tools may do, by rules: a policy as JSON, which `readGovernanceFile` reads from a file. */
   readonly governance?: GovernancePolicy;
   /** Encrypts workflows: who holds the keys that wrap theirs, and which are encrypted. */
-  readonly keys?: KeyOptions;
+  readonly keys?: KeyOptions | undefined;
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;
 }

@@ -265,7 +265,7 @@ export class WorkflowKeys implements Seal, Opener {
       keyName === null ? "its key, which is missing" : `key ${quoteForMessage(keyName)}`;
     throw new AgstateError(
       "KEY_UNAVAILABLE",
-      `workflow ${quoteForMessage(this.workflow)} needs ${named}: open the store with keys (--keys, AGSTATE_KEYS); nothing was written`,
+      `workflow ${quoteForMessage(this.workflow)} needs ${named}: open the store with keys (--keys, AGSTATE_KEYS)`,
       { workflow: this.workflow, keyName },
     );
   }

@@ -6,7 +6,9 @@ import type {
 import { AgstateError } from "../core/errors.js";
 import { hasOwn, isJsonObject, type JsonObject, type JsonValue } from "../core/json.js";
 import { isOneLine, quoteForMessage } from "../core/names.js";
+import { firstWithheld, isWithheld } from "../core/withheld.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
+import { refuseWithheld } from "../objects/reader.js";
 import { workflowOf } from "./names.js";
 
 /**
@@ -83,8 +85,10 @@ export function storedFrame({ checkpoint, metadata, thread }: CheckpointFrame): 
   };
 }
 
-/** @throws AgstateError `CORRUPT_OBJECT` */
+/** @throws AgstateError `CORRUPT_OBJECT`; `ERASED`, `WITHHELD` when it is not told */
 export function asFrame(value: JsonValue | undefined, commit: LoadedCommit): CheckpointFrame {
+  const hidden = value === undefined ? null : firstWithheld(value);
+  if (hidden !== null) throw refuseWithheld(hidden);
   const isFrame =
     isJsonObject(value) &&
     isJsonObject(value.checkpoint) &&
@@ -97,12 +101,13 @@ export function asFrame(value: JsonValue | undefined, commit: LoadedCommit): Che
   throw notCheckpoint(commit, "what it holds of one is something else");
 }
 
-/** @throws AgstateError `CORRUPT_OBJECT` */
+/** @throws AgstateError `CORRUPT_OBJECT`; `ERASED`, `WITHHELD` when none of its channels is told */
 export function asRecord(
   state: JsonValue | undefined,
   frame: CheckpointFrame,
   commit: LoadedCommit,
 ): CheckpointRecord {
+  if (isWithheld(state)) throw refuseWithheld(state);
   if (isJsonObject(state)) return { ...frame, channels: state };
   throw notCheckpoint(commit, "its state is no object of channels");
 }
