@@ -1,13 +1,11 @@
 import type { JsonValue } from "../core/json.js";
 import { checkIdentity } from "../core/names.js";
-import type { WorkflowKeys } from "../keys/workflow-keys.js";
 import { checkPolicies } from "../merge/policy.js";
 import type { RootLinks } from "../objects/commit-reader.js";
 import { formatDataPolicy } from "../objects/data-policy.js";
 import { encodeValue, toLink } from "../objects/encode.js";
 import { compileIsolation, type Isolation } from "../objects/isolation.js";
 import { normalize } from "../objects/normalize.js";
-import { SubjectKeysNeeded } from "../objects/sealing.js";
 import { ObjectSink } from "../objects/sink.js";
 import { CANONICAL_REF, GENESIS_REF } from "../refs/names.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
@@ -56,7 +54,7 @@ export async function prepareWorkflow(
   const { stateMaxBytes } = context.limits;
   const given = Object.hasOwn(options, "state") ? options.state : {};
   const state = normalize(given, { maxBytes: stateMaxBytes });
-  const { keys, rows, encryption } = await context.keys.first(id, declared.classification);
+  const { keys, rows, encryption, encode } = await context.keys.first(id, declared.classification);
   const record: WorkflowRecord = {
     id,
     classification: declared.classification,
@@ -85,25 +83,12 @@ export async function prepareWorkflow(
   };
   // Whoever has no key must know what the workflow is.
   const genesis = first(new ObjectSink(), declaration, null, {});
-  const ofSubjects: PendingRow[] = [];
-  const canonical = withSubjects(keys, ofSubjects, () => {
+  const canonical = encode(() => {
     const sink = repository.newSink();
     const policy = encodePolicies(sink, policies);
     return first(sink, state, repository.statePolicy, { policy });
   });
-  return { record, repository, genesis, canonical, rows: [...rows, ...ofSubjects] };
-}
-
-/** Encodes with keys of subjects that are made for it, as nobody can have made others. */
-function withSubjects<T>(keys: WorkflowKeys, made: PendingRow[], encode: () => T): T {
-  for (;;) {
-    try {
-      return encode();
-    } catch (error) {
-      if (!(error instanceof SubjectKeysNeeded)) throw error;
-      made.push(...keys.firstSubjects(error.subjects));
-    }
-  }
+  return { record, repository, genesis, canonical, rows };
 }
 
 /**

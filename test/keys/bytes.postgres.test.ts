@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { testKeys } from "../support/keys.js";
-import { markedWorkflow } from "../support/marked-workflow.js";
+import { MARKED_RULES, markedWorkflow } from "../support/marked-workflow.js";
 import { schemaOf, withClient } from "../support/postgres.js";
 import { makeStore } from "../support/stores.js";
 
@@ -25,7 +25,11 @@ function dump(url: string): Promise<string> {
 
 it("no payload is in any row of an encrypted PostgreSQL store, and all are in those of another", async () => {
   for (const keys of [testKeys(), undefined]) {
-    const { store, url } = await makeStore("postgres", { region: "eu", ...(keys && { keys }) });
+    const { store, url } = await makeStore("postgres", {
+      region: "eu",
+      governance: MARKED_RULES,
+      ...(keys && { keys }),
+    });
     const { workflow, markers } = await markedWorkflow(store, SENSITIVE);
     expect((await workflow.fsck()).problems).toEqual([]);
     const text = await dump(url);

@@ -5,7 +5,7 @@ import { exportWorkflow } from "../../src/git/export-workflow.js";
 import { openStore } from "../../src/index.js";
 import { git, temporaryFolder } from "../support/git.js";
 import { testKeys } from "../support/keys.js";
-import { markedWorkflow } from "../support/marked-workflow.js";
+import { MARKED_RULES, markedWorkflow } from "../support/marked-workflow.js";
 import { makeStore } from "../support/stores.js";
 
 const SENSITIVE = { classification: "sensitive", storageRegion: "eu" } as const;
@@ -25,7 +25,11 @@ function found(directory: string, markers: Readonly<Record<string, string>>): st
 it("no payload is in any file of an encrypted embedded store, and all are in those of another", async () => {
   const seen: string[][] = [];
   for (const keys of [testKeys(), undefined]) {
-    const { store, directory } = await makeStore("sqlite", { region: "eu", ...(keys && { keys }) });
+    const { store, directory } = await makeStore("sqlite", {
+      region: "eu",
+      governance: MARKED_RULES,
+      ...(keys && { keys }),
+    });
     const { workflow, markers } = await markedWorkflow(store, SENSITIVE);
     seen.push(found(directory, markers));
     if (keys === undefined) {
@@ -42,7 +46,11 @@ it("no payload is in any file of an encrypted embedded store, and all are in tho
 });
 
 it("real Git finds an export whole, with the ids that it has here and nothing in clear", async () => {
-  const { store } = await makeStore("sqlite", { region: "eu", keys: testKeys() });
+  const { store } = await makeStore("sqlite", {
+    region: "eu",
+    governance: MARKED_RULES,
+    keys: testKeys(),
+  });
   const { workflow, markers } = await markedWorkflow(store, SENSITIVE);
   const directory = join(folder, "export");
   await exportWorkflow(workflow, directory);

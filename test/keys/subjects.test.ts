@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type JsonValue, Withheld, type Workflow } from "../../src/index.js";
+import type { DataKeys } from "../../src/keys/data-keys.js";
 import { testKeys } from "../support/keys.js";
 import { agstateError, BACKENDS, makeStore } from "../support/stores.js";
 
@@ -60,7 +61,7 @@ describe.each(BACKENDS)("keys of subjects, on %s", (backend) => {
       { op: "set", path: "/users/ann/fan/k5", value: { deep: "ann" } },
       { op: "set", path: "/users/cid", value: big("cid") },
     ]);
-    const tag = (subject: string) => workflow.internals.keys.tagOf(subject);
+    const tag = (subject: string) => (workflow.internals.keys as DataKeys).tagOf(subject);
     const sealsAt = (pointer: string) => sealsOf(workflow, "agents/a/b", pointer);
     expect(await sealsAt("/users/ann")).toEqual([tag("ann")]);
     expect(await sealsAt("/users/bob")).toEqual([tag("bob")]);
@@ -122,7 +123,7 @@ describe.each(BACKENDS)("keys of subjects, on %s", (backend) => {
       bob: "new",
     });
     expect(await sealsOf(workflow, "canonical", "/users/ann")).toEqual([
-      workflow.internals.keys.tagOf("ann"),
+      (workflow.internals.keys as DataKeys).tagOf("ann"),
     ]);
   });
 

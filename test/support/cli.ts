@@ -12,6 +12,7 @@ const UNSET = [
   "AGSTATE_STORE",
   "AGSTATE_REGIONS",
   "AGSTATE_WORKFLOW",
+  "AGSTATE_KEYS",
   "NO_COLOR",
   "FORCE_COLOR",
 ] as const;

@@ -1,7 +1,13 @@
 import { emptyCheckpoint, uuid6 } from "@langchain/langgraph-checkpoint";
-import type { Store, Workflow } from "../../src/index.js";
+import type { GovernancePolicy, Store, Workflow } from "../../src/index.js";
 import { AgstateSaver } from "../../src/langgraph/index.js";
 import { marker } from "./keys.js";
+
+/** The rules that the store must be opened with. */
+export const MARKED_RULES: GovernancePolicy = {
+  rules: [{ tool: "transfer", decision: "approve", paths: ["/small"] }],
+  default: "allow",
+};
 
 /** Where in a workflow each marker stands. */
 export type Markers = Readonly<Record<string, string>>;
@@ -49,6 +55,13 @@ export async function markedWorkflow(
       mark("run output"),
     ),
   );
+  const asked = branch.step(
+    { name: "transfer", action: "write", input: mark("asked for") },
+    () => 1,
+  );
+  await asked.catch(() => undefined);
+  const [review] = await workflow.reviews();
+  await review?.approve({ actor: "eve", reason: "fine" });
   const canonical = await workflow.canonical();
   await canonical.update([{ op: "set", path: "/n", value: mark("conflict") }]);
   const merged = await workflow.merge(["agents/a/b"], { onConflict: "store" });

@@ -35,14 +35,13 @@ export async function run(
   const of = subject === undefined ? id : `subject ${escapeLine(subject)} of ${id}`;
   await out.line(
     destroyed.existed
-      ? `Destroyed the key of ${of}. What it encrypted cannot be read any more.`
+      ? `Destroyed the key of ${of}.`
       : `There was no key of ${of}; none will be made.`,
   );
+  if (destroyed.existed) await out.line("What it encrypted cannot be read any more.");
   const { paint } = out;
   await out.line(
-    paint.dim(
-      "Processes that have the workflow open read on until they end, and so do backups that",
-    ),
+    paint.dim("Processes that have the workflow open may read on until they end. A backup that"),
   );
-  await out.line(paint.dim("have the key, as long as the key that wrapped it is not retired."));
+  await out.line(paint.dim("has the key is erased when the key that wrapped it is retired, too."));
 }

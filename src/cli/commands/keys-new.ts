@@ -24,8 +24,6 @@ export async function run(
   );
   if (!renew) return;
   await out.line(
-    paint.dim(
-      "New workflows use it; agstate keys rotate -w NAME wraps the key of one that is there.",
-    ),
+    paint.dim("New workflows use it; agstate keys rotate -w NAME wraps that of one anew."),
   );
 }

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { Classification } from "../../core/classification.js";
+import type { DataKeys } from "../../keys/data-keys.js";
 import type { WorkflowKeys } from "../../keys/workflow-keys.js";
 import type { WorkflowRecord } from "../../storage/port.js";
 import { type FirstKeys, firstKeys, type KeySource, openKeys } from "./open.js";
@@ -9,7 +10,7 @@ const SHARED_MAX = 10_000;
 
 /** The keys of an open store's workflows: all handles of one share them, so that they forget a key together. */
 export class KeyChain {
-  private readonly shared = new LRUCache<string, WorkflowKeys>({ max: SHARED_MAX });
+  private readonly shared = new LRUCache<string, DataKeys>({ max: SHARED_MAX });
 
   constructor(readonly source: KeySource) {}
 
@@ -30,6 +31,7 @@ export class KeyChain {
   }
 
   share(keys: WorkflowKeys): void {
-    if (keys.keyed !== "nothing") this.shared.set(keys.workflow, keys);
+    // Those of a workflow that has some; their class is not loaded to be asked.
+    if (keys.keyed !== "nothing") this.shared.set(keys.workflow, keys as DataKeys);
   }
 }

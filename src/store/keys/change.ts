@@ -1,5 +1,6 @@
 import { AgstateError } from "../../core/errors.js";
 import { checkIdentity, checkOneLine, quoteForMessage } from "../../core/names.js";
+import { DataKeys } from "../../keys/data-keys.js";
 import type { WrappedKey } from "../../keys/provider.js";
 import {
   type Destroyed,
@@ -124,7 +125,7 @@ export async function destroyKey(
   const actor = checkIdentity("actor", options.actor ?? "agstate");
   const reason = checkReason(options.reason);
   const { subject } = options;
-  if (keys.keyed !== "payloads") throw notEncrypted(workflow);
+  if (keys.keyed !== "payloads" || !(keys instanceof DataKeys)) throw notEncrypted(workflow);
   await refuseHeld(repository);
   const tag = subject === undefined ? null : keys.tagOf(subject);
   const key = tag === null ? WORKFLOW_KEY : subjectRowKey(tag);

@@ -1,9 +1,10 @@
 import type { Classification } from "../../core/classification.js";
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import { quoteForMessage } from "../../core/names.js";
+import type { DataKeys, KeyState, SubjectRows } from "../../keys/data-keys.js";
 import type { KeyContext, WrappedKey } from "../../keys/provider.js";
 import type { KeyRows } from "../../keys/rows.js";
-import { type KeyState, type SubjectRows, WorkflowKeys } from "../../keys/workflow-keys.js";
+import { NoKeys, type WorkflowKeys } from "../../keys/workflow-keys.js";
 import { type Keyed, parseDataPolicy } from "../../objects/data-policy.js";
 import type { PendingRow, Storage, WorkflowRecord } from "../../storage/port.js";
 import { type CheckedKeyOptions, GUARDED } from "./options.js";
@@ -20,28 +21,24 @@ function keyContext(workflow: string): KeyContext {
   return { agstate: "workflow-key", workflow };
 }
 
-/** The keys of a workflow that needs none. */
-function noKeys(source: KeySource, workflow: string): WorkflowKeys {
-  return new WorkflowKeys(workflow, "nothing", { kind: "none" }, subjectRows(source, workflow));
-}
-
 /**
  * Opens the keys of a workflow, in one call to the storage, or in none where its row says that it has none. Without the
  * key that they need they are locked: what is encrypted is withheld, and nothing can be written.
  *
  * @param known those of an earlier opening, which become what there is now; what was unwrapped is not unwrapped again
-
  * @throws AgstateError `KEY_UNAVAILABLE` when who holds the key fails; `CORRUPT_OBJECT`, `UNSUPPORTED_ENCODING`
  */
 export async function openKeys(
   source: KeySource,
   record: WorkflowRecord,
-  known?: WorkflowKeys,
+  known?: DataKeys,
 ): Promise<WorkflowKeys> {
   const { id: workflow } = record;
   const { keyed } = parseDataPolicy(record.isolation);
-  if (keyed === "nothing") return noKeys(source, workflow);
+  if (keyed === "nothing") return new NoKeys(workflow);
+  // What has ciphers is loaded for workflows that need them.
   const { HASH_SECRET, readKeyRows, WORKFLOW_KEY } = await import("../../keys/rows.js");
+  const { DataKeys } = await import("../../keys/data-keys.js");
   const rows = await source.storage.readPending(workflow, [HASH_SECRET, WORKFLOW_KEY]);
   const read = readKeyRows(rows);
   if (read.wrapped !== null && read.destroyed === null && known?.hasUnwrapped(read.wrapped)) {
@@ -49,7 +46,7 @@ export async function openKeys(
   }
   const state = await stateOf(source, workflow, keyed, read);
   if (known === undefined) {
-    return new WorkflowKeys(workflow, keyed, state, subjectRows(source, workflow));
+    return new DataKeys(workflow, keyed, state, subjectRows(source, workflow));
   }
   known.become(state);
   return known;
@@ -113,13 +110,16 @@ async function asking<T>(
 /** The keys of a workflow that is about to be created, and what is to be written with it. */
 export interface FirstKeys {
   readonly keys: WorkflowKeys;
-  readonly rows: readonly PendingRow[];
+  /** Those of the subjects that were met come to it. */
+  readonly rows: PendingRow[];
   /** What its declaration tells of them; null when nothing is encrypted. */
   readonly encryption: {
     readonly cipher: string;
     readonly keyName: string;
     readonly version: string;
   } | null;
+  /** Encodes something with the keys of its subjects, which are made for it: nobody can have made others. */
+  encode<T>(work: () => T): T;
 }
 
 /**
@@ -136,32 +136,41 @@ export async function firstKeys(
   const { keys } = source;
   const encrypts = keys?.encrypt.has(classification) === true;
   if (!encrypts && !GUARDED.has(classification)) {
-    return { keys: noKeys(source, workflow), rows: [], encryption: null };
+    return {
+      keys: new NoKeys(workflow),
+      rows: [],
+      encryption: null,
+      encode: (work) => work(),
+    };
   }
+  const { DataKeys } = await import("../../keys/data-keys.js");
   const { newDataKey, newSecret, workflowMaterial } = await import("../../keys/material.js");
   const { hashSecretRow, workflowKeyRow } = await import("../../keys/rows.js");
-  const made = (keyed: Keyed, state: KeyState) =>
-    new WorkflowKeys(workflow, keyed, state, subjectRows(source, workflow));
+  const made = (
+    keyed: Keyed,
+    state: KeyState,
+    rows: PendingRow[],
+    encryption: FirstKeys["encryption"],
+  ): FirstKeys => {
+    const own = new DataKeys(workflow, keyed, state, subjectRows(source, workflow));
+    const encode = <T>(work: () => T) => own.encodingFirst(work, rows);
+    return { keys: own, rows, encryption, encode };
+  };
   if (!encrypts) {
     const secret = newSecret();
-    return {
-      keys: made("hashes", { kind: "hashes", secret }),
-      rows: [hashSecretRow(secret)],
-      encryption: null,
-    };
+    return made("hashes", { kind: "hashes", secret }, [hashSecretRow(secret)], null);
   }
   const dataKey = newDataKey();
   const wrapped = await wrap(keys, keys.keyName, dataKey, workflow);
   const { keyName, version } = wrapped;
-  return {
-    keys: made("payloads", {
-      kind: "open",
-      material: workflowMaterial(workflow, dataKey),
-      wrapped,
-    }),
-    rows: [workflowKeyRow(wrapped)],
-    encryption: { cipher: "AES-SIV", keyName, version },
-  };
+  const material = workflowMaterial(workflow, dataKey);
+  const encryption = { cipher: "AES-SIV", keyName, version };
+  return made(
+    "payloads",
+    { kind: "open", material, wrapped },
+    [workflowKeyRow(wrapped)],
+    encryption,
+  );
 }
 
 /** @throws AgstateError `KEY_UNAVAILABLE` */
