@@ -12,6 +12,7 @@ const EVERYWHERE = [
   "test/property/{merge-crossing,merge-histories,store-model}.test.ts",
   "test/e2e/cases-{governance,merge,refs,steps,text,values}.test.ts",
   "test/e2e/merge-real-data.test.ts",
+  "test/keys/{changes,subjects,workflow}.test.ts",
   "test/fault/gc-beside-writers.test.ts",
   "test/oracle/merge-export.test.ts",
   "test/langgraph/{commits,crash,delta,delta-graph,graph,list,saver,validation}.test.ts",
