@@ -261,7 +261,12 @@ export class Store {
     checkIdentity("workflow id", id);
     const record = await this.context.storage.readWorkflow(id);
     if (record === undefined) throw workflowNotFound(id);
-    return new Workflow(this.context, record, await this.context.keys.open(record));
+    const { keys } = this.context;
+    const before = keys.known(id)?.withheld;
+    const opened = await keys.open(record);
+    // What was read before may be told now, or not any more.
+    if (before !== undefined && before !== opened.withheld) this.context.forget();
+    return new Workflow(this.context, record, opened);
   }
 
   /** Lists the workflows in the order of their ids. */

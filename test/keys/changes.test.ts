@@ -148,3 +148,23 @@ it("a rotation that meets a destruction does not bring the key back", async () =
   expect(rows.map(({ key, index }) => [key, index])).toEqual([["keys/workflow", 0]]);
   await store.close();
 });
+
+it("a key that comes or goes while a store is open is noticed when its workflow is opened again", async () => {
+  const keys = testKeys();
+  const { store, another } = await makeStore("sqlite", { region: "eu", keys });
+  const workflow = await store.createWorkflow("w", DECLARED);
+  const record = { name: "t", output: "small" };
+  await (await workflow.canonical()).update([], { step: { action: "write", record } });
+  const { AGSTATE_KEY_DEFAULT } = keys.environment;
+  keys.environment.AGSTATE_KEY_DEFAULT = "";
+  const other = await another({ region: "eu", keys });
+  const read = async () => {
+    const opened = await other.workflow("w");
+    return [await opened.stateAt("canonical:/n"), await opened.stepRecord("canonical")];
+  };
+  expect(await read()).toMatchObject([{ reason: "key" }, { reason: "key" }]);
+  keys.environment.AGSTATE_KEY_DEFAULT = AGSTATE_KEY_DEFAULT as string;
+  expect(await read()).toEqual([1, record]);
+  await workflow.destroyKey({ reason: "over" });
+  expect(await read()).toMatchObject([{ reason: "erased" }, { reason: "erased" }]);
+});

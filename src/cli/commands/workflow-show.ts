@@ -1,8 +1,16 @@
+import type { Keyed } from "../../store/types.js";
 import { columns } from "../render/columns.js";
 import { formatDate } from "../render/commit.js";
 import { escapeLine } from "../render/escape.js";
 import { formatBytes, plural } from "../render/sizes.js";
 import type { Session } from "../session.js";
+
+/** What of a workflow has keys, in words. */
+const KEYED: Readonly<Record<Keyed, string>> = {
+  nothing: "nothing is encrypted",
+  hashes: "hashes are keyed, nothing is encrypted",
+  payloads: "payloads are encrypted",
+};
 
 /** `agstate workflow show`. */
 export async function run(session: Session, args: readonly string[]): Promise<undefined> {
@@ -24,6 +32,7 @@ export async function run(session: Session, args: readonly string[]): Promise<un
     ["Retention", info.retentionPolicy ?? none],
     ["Isolated paths", info.isolation.map(escapeLine).join(", ") || none],
     ["Subjects' paths", info.subjects.map(escapeLine).join(", ") || none],
+    ["Keys", KEYED[info.keyed]],
     ["Branches", String(refs.filter((ref) => ref.name.startsWith("refs/heads/")).length)],
     ["Tags", String(refs.filter((ref) => ref.name.startsWith("refs/tags/")).length)],
     ["Holds", String(refs.filter((ref) => ref.name.startsWith("refs/holds/")).length)],

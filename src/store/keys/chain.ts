@@ -25,6 +25,11 @@ export class KeyChain {
     return keys;
   }
 
+  /** The keys of a workflow as they were opened last, if it has some. */
+  known(workflow: string): WorkflowKeys | undefined {
+    return this.shared.get(workflow);
+  }
+
   /** Makes the keys of a workflow that is about to be created; they are shared once it is. */
   first(workflow: string, classification: Classification): Promise<FirstKeys> {
     return firstKeys(this.source, workflow, classification);
