@@ -5,8 +5,10 @@ import { checkIdentity } from "./core/names.js";
 import type { StepHooks } from "./core/step-hooks.js";
 import { Governance, type GovernancePolicy } from "./governance/policy.js";
 import type { CustomResolvers } from "./merge/resolvers.js";
+import { parseDataPolicy } from "./objects/data-policy.js";
 import { digestText, hashObject, hasId } from "./objects/hash.js";
 import { workflowNotFound } from "./refs/ref-store.js";
+import type { ForeignRegions } from "./residency/foreign.js";
 import type {
   BackendOptions,
   Compacted,
@@ -18,6 +20,7 @@ import type { RoleNames } from "./storage/postgres/roles.js";
 import { landWorkflow, prepareWorkflow } from "./store/create.js";
 import { KeyChain } from "./store/keys/chain.js";
 import { checkKeyOptions, type KeyOptions } from "./store/keys/options.js";
+import { livesElsewhere, placedParts } from "./store/placed.js";
 import { createStoreContext, type StoreContext } from "./store/repository.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "./store/types.js";
 import { unknownStore } from "./store/unknown-store.js";
@@ -42,6 +45,8 @@ export interface OpenStoreOptions {
   readonly keys?: KeyOptions | undefined;
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;
+  /** @internal What `openRegions` gives to the stores that it opens. */
+  readonly foreign?: ForeignRegions;
 }
 
 /**
@@ -69,6 +74,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       hooks: options.stepHooks ?? [],
       governance,
       keys: new KeyChain({ storage: wrapped, keys }),
+      foreign: options.foreign,
     }),
   );
 }
@@ -204,8 +210,8 @@ function verifyObject(type: "blob" | "tree" | "commit", id: string, body: Uint8A
   }
 }
 
-/** Random bytes as hex digits, drawn from the system in larger portions. */
-function randomHex(bytes: number): string {
+/** @internal Random bytes as hex digits, drawn from the system in larger portions. */
+export function randomHex(bytes: number): string {
   if (pool.offset + bytes > pool.bytes.length) {
     pool.bytes = randomBytes(4096);
     pool.offset = 0;
@@ -248,7 +254,8 @@ export class Store {
     const prepared = await prepareWorkflow(this.context, id, options, { region, defaulted });
     return async () => {
       await landWorkflow(prepared);
-      return new Workflow(this.context, prepared.record, prepared.repository.keys);
+      const { keys, placed } = prepared.repository;
+      return new Workflow(this.context, prepared.record, keys, placed);
     };
   }
 
@@ -261,15 +268,17 @@ export class Store {
     checkIdentity("workflow id", id);
     const record = await this.context.storage.readWorkflow(id);
     if (record === undefined) throw workflowNotFound(id);
-    const { keys } = this.context;
+    const { home, placement } = parseDataPolicy(record.isolation);
+    if (home !== undefined) throw livesElsewhere(id, home);
+    const { keys, foreign } = this.context;
     const before = keys.known(id)?.withheld;
-    const opened = await keys.open(record);
+    const own = await keys.open(record);
     // What was read before may be told now, or not any more.
-    if (before !== undefined && before !== opened.withheld) this.context.forget();
-    return new Workflow(this.context, record, opened);
+    if (before !== undefined && before !== own.withheld) this.context.forget();
+    return new Workflow(this.context, record, own, placedParts(own, placement, foreign));
   }
 
-  /** Lists the workflows in the order of their ids. */
+  /** Lists the workflows in the order of their ids; those that only have payloads here live elsewhere. */
   async *workflows(): AsyncGenerator<WorkflowInfo, void, undefined> {
     let after: string | undefined;
     for (;;) {
@@ -277,7 +286,8 @@ export class Store {
         limit: CATALOGUE_PAGE,
         ...(after === undefined ? {} : { after }),
       });
-      for (const record of page) yield toWorkflowInfo(record);
+      for (const record of page)
+        if (parseDataPolicy(record.isolation).home === undefined) yield toWorkflowInfo(record);
       if (page.length < CATALOGUE_PAGE) return;
       after = (page.at(-1) as WorkflowRecord).id;
     }

@@ -56,6 +56,7 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   WORKFLOW_NOT_FOUND: EXIT.notFound,
   REGION_UNKNOWN: EXIT.usage,
   REGION_REFUSED: EXIT.conflict,
+  RESIDENCY_REFUSED: EXIT.conflict,
   STORE_NOT_FOUND: EXIT.notFound,
   REF_EXISTS: EXIT.conflict,
   REF_CONFLICT: EXIT.conflict,

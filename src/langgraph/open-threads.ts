@@ -1,6 +1,7 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { LRUCache } from "lru-cache";
-import { isAgstateError } from "../core/errors.js";
+import { AgstateError, isAgstateError } from "../core/errors.js";
+import { quoteForMessage } from "../core/names.js";
 import type { WorkflowDeclaration } from "../store/types.js";
 import { openStore, type Store } from "../store.js";
 import { workflowOf } from "./names.js";
@@ -87,6 +88,7 @@ export class OpenThreads {
     const store = await this.open();
     try {
       const { internals } = await store.workflow(workflowOf(id));
+      if (internals.placed !== null) throw keptAtHome(id);
       const thread = {
         id,
         checkpoints: new Thread(internals, this.options.concurrentPuts),
@@ -119,8 +121,9 @@ export class OpenThreads {
     const create = async () => {
       const store = await this.open();
       try {
-        const { classification, storageRegion, retentionPolicy, isolation, subjects } =
-          this.options.declarationOf(id);
+        const declared = this.options.declarationOf(id);
+        const { classification, storageRegion, retentionPolicy, isolation, subjects } = declared;
+        if ((declared.placement ?? []).length > 0) throw keptAtHome(id);
         await store.createWorkflow(workflowOf(id), {
           author: "langgraph",
           ...(classification !== undefined && { classification }),
@@ -138,4 +141,13 @@ export class OpenThreads {
     this.creating.set(id, creating);
     return creating;
   }
+}
+
+/** LangGraph writes what channels get before anybody knows at which path of a state it will stand. */
+function keptAtHome(id: string): AgstateError {
+  return new AgstateError(
+    "REGION_REFUSED",
+    `thread ${quoteForMessage(id)} has parts in other regions, where a checkpointer cannot keep them; keep all of a thread in one region, and declare no placement`,
+    { thread: id },
+  );
 }

@@ -1,7 +1,7 @@
 import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
-import { holdsWithheld, isWithheld } from "../core/withheld.js";
-import { type SmallText, smallCanonical } from "./canonical.js";
+import { firstWithheld, holdsWithheld, isWithheld } from "../core/withheld.js";
+import { canonicalText, type SmallText, smallCanonical } from "./canonical.js";
 import { FLAT_MAX_ENTRIES } from "./format.js";
 import { digestText } from "./hash.js";
 import {
@@ -12,6 +12,7 @@ import {
   standsApart,
 } from "./isolation.js";
 import { escapeKey } from "./keys.js";
+import { refuseWithheld } from "./reader.js";
 import { fitsRun, type ListElement, ListRuns, TextRuns } from "./runs.js";
 import { buildLevels } from "./sequence.js";
 import type { ObjectSink } from "./sink.js";
@@ -24,6 +25,11 @@ export type Encoded = SmallText | { readonly link: Link };
 
 /** Maps a validated value to objects, from scratch. */
 export function encodeValue(sink: ObjectSink, value: JsonValue, policy: Isolation | null): Encoded {
+  if (policy !== null && policy.elsewhere !== null && !isWithheld(value)) {
+    const hidden = firstWithheld(value);
+    if (hidden !== null) throw refuseWithheld(hidden);
+    return { link: sink.pointer(policy.elsewhere, canonicalText(value)) };
+  }
   const into = sink.of(policy);
   return standing(into, encodeInto(into, value, policy), policy);
 }

@@ -2,6 +2,8 @@ import { AgstateError } from "../core/errors.js";
 import { hasOwn, type JsonValue } from "../core/json.js";
 import { parsePointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
+import type { PlacedPart } from "./data-policy.js";
+import type { Elsewhere } from "./pointer.js";
 
 /**
  * An isolation policy as a tree of path tokens: where it says `isolated`, the
@@ -13,6 +15,8 @@ import { quoteForMessage } from "../core/names.js";
  */
 export interface Isolation {
   readonly isolated: boolean;
+  /** Where the value belongs, if not here: then a pointer stands for it. Such a value is isolated, too. */
+  readonly elsewhere: Elsewhere | null;
   readonly any: Isolation | null;
   readonly keys: ReadonlyMap<string, Isolation>;
   /** What holds below each key, which says whose it is. */
@@ -31,14 +35,16 @@ const SUBJECT_TOKEN = "{subject}";
  * `/state/user/email`, `/state/messages/*` or `/step/output`, and from those of subjects, such as
  * `/state/users/{subject}`, whose values are isolated as well.
  *
+ * @param placed which values belong to other regions; phases of steps are not looked at
  * @returns null when there are no paths
  * @throws AgstateError `INVALID_PATH`
  */
 export function compileIsolation(
   paths: readonly string[],
   subjects: readonly string[] = [],
+  placed: readonly PlacedPart[] = [],
 ): Isolation | null {
-  if (paths.length + subjects.length === 0) return null;
+  if (paths.length + subjects.length + placed.length === 0) return null;
   const root = newNode();
   for (const path of paths) nodeAt(root, tokensOf(path, "isolation"), false).isolated = true;
   for (const path of subjects) {
@@ -53,6 +59,13 @@ export function compileIsolation(
     const node = nodeAt(root, tokens, true);
     node.isolated = true;
     node.owned = true;
+  }
+  for (const part of placed) {
+    if (!("path" in part)) continue;
+    const { path, region, classification } = part;
+    const node = nodeAt(root, tokensOf(path, "placement"), false);
+    node.isolated = true;
+    node.elsewhere = { region, classification };
   }
   return root;
 }
@@ -97,6 +110,7 @@ function nodeAt(
 
 interface MutableIsolation extends Isolation {
   isolated: boolean;
+  elsewhere: Elsewhere | null;
   owned: boolean;
   any: MutableIsolation | null;
   subject: MutableIsolation | null;
@@ -104,7 +118,20 @@ interface MutableIsolation extends Isolation {
 }
 
 function newNode(): MutableIsolation {
-  return { isolated: false, any: null, keys: new Map(), subject: null, owned: false, owner: null };
+  return {
+    isolated: false,
+    elsewhere: null,
+    any: null,
+    keys: new Map(),
+    subject: null,
+    owned: false,
+    owner: null,
+  };
+}
+
+/** Nothing said of a value, or of what is in it, but what is given. */
+export function isolationNode(given: Partial<Isolation>): Isolation {
+  return { ...newNode(), ...given };
 }
 
 /** A policy for the one key of an object; null where nothing is said of it. */
@@ -153,8 +180,8 @@ function settled(policy: Isolation): Isolation {
   return { ...policy, keys, any: ownedBy(policy.any, owner), owner: policy.owned ? owner : null };
 }
 
-/** Both policies for one value; where both say whose it is, the first does. */
-function union(one: Isolation, other: Isolation): Isolation {
+/** Both policies for one value; where both say whose it is, or where it belongs, the first does. */
+export function union(one: Isolation, other: Isolation): Isolation {
   const [a, b] = [settled(one), settled(other)];
   const keys = new Map(a.keys);
   for (const [key, node] of b.keys) {
@@ -165,12 +192,25 @@ function union(one: Isolation, other: Isolation): Isolation {
     x === null ? y : y === null ? x : union(x, y);
   return {
     isolated: a.isolated || b.isolated,
+    elsewhere: a.elsewhere ?? b.elsewhere,
     any: both(a.any, b.any),
     keys,
     subject: both(a.subject, b.subject),
     owned: a.owned || b.owned,
     owner: a.owner ?? b.owner,
   };
+}
+
+/** Where the value at a path belongs, or what it is a part of, or a part of it; null when all of it belongs here. */
+export function elsewhereAt(policy: Isolation | null, tokens: readonly string[]): Elsewhere | null {
+  if (policy === null || policy.elsewhere !== null) return policy?.elsewhere ?? null;
+  const [token, ...rest] = tokens;
+  if (token !== undefined) return elsewhereAt(isolationOfKey(policy, token), rest);
+  for (const node of [policy.any, policy.subject, ...policy.keys.values()]) {
+    const found = elsewhereAt(node, []);
+    if (found !== null) return found;
+  }
+  return null;
 }
 
 /** Whether the value is isolated itself or holds something that is: it can then not be part of another blob. */

@@ -10,7 +10,14 @@ import {
   type Storage,
   type StoredObject,
 } from "../storage/port.js";
-import { CLOSED, noteOfTombstone, type Opener, PLAIN_SEAL, type Seal } from "./sealing.js";
+import {
+  CLOSED,
+  noteOfTombstone,
+  type Opener,
+  PLAIN_SEAL,
+  type Resolver,
+  type Seal,
+} from "./sealing.js";
 import { decodeTree, type TreeEntry } from "./tree.js";
 
 /** An object as read, decoded once: a tree's entries, a blob's text, or why neither is told. */
@@ -18,7 +25,13 @@ export type DecodedObject = ReadableObject | OpaqueObject;
 
 type ReadableObject =
   | { readonly type: "tree"; readonly entries: readonly TreeEntry[] }
-  | { readonly type: "blob"; readonly text: string; readonly seal?: Seal };
+  | {
+      readonly type: "blob";
+      readonly text: string;
+      readonly seal?: Seal;
+      /** Whether a pointer is stored here, and the text in another region: it must not become part of another blob. */
+      readonly elsewhere?: true;
+    };
 
 /** An object whose bytes are erased, elsewhere, or sealed. */
 export interface OpaqueObject {
@@ -31,6 +44,8 @@ export interface OpaqueObject {
 export interface Sealing {
   readonly seal: Seal;
   readonly opener: Opener;
+  /** Left out where nothing can be read from other regions. */
+  readonly resolver?: Resolver | undefined;
 }
 
 const UNSEALED: Sealing = { seal: PLAIN_SEAL, opener: CLOSED };
@@ -115,8 +130,9 @@ export class ObjectReader {
     const below = await this.storage.readBelow?.(this.workflow, { ...request, known });
     const objects = new Map<ObjectId, DecodedObject>();
     if (below !== undefined) await this.sealing.opener.prepare?.(below.objects);
+    const resolved = await this.resolve(below?.objects ?? []);
     for (const stored of below?.objects ?? []) {
-      const object = this.decodedOrNone(stored);
+      const object = resolved.get(stored.id) ?? this.decodedOrNone(stored);
       if (object === undefined) continue;
       objects.set(stored.id, object);
       this.keep(stored.id, object);
@@ -225,11 +241,12 @@ export class ObjectReader {
     if (missing.length > 0) {
       const rows = await this.storage.readObjects(this.workflow, missing);
       await this.sealing.opener.prepare?.(rows.filter((row) => row !== undefined));
+      const resolved = await this.resolve(rows);
       for (let i = 0; i < missing.length; i++) {
         const id = missing[i] as ObjectId;
         const row = rows[i];
         if (row === undefined) throw notStored(id);
-        const object = decodeRecord(row, this.sealing.opener);
+        const object = resolved.get(id) ?? decodeRecord(row, this.sealing.opener);
         this.keep(id, object);
         found.set(id, object);
       }
@@ -289,6 +306,21 @@ export class ObjectReader {
     if (reason !== "region" && reason !== "key") this.cache.set(this.key(id), object);
   }
 
+  /** What pointers among stored objects stand for, as far as it can be had. */
+  private async resolve(
+    stored: readonly (StoredObject | undefined)[],
+  ): Promise<ReadonlyMap<ObjectId, DecodedObject>> {
+    const objects = new Map<ObjectId, DecodedObject>();
+    const { resolver } = this.sealing;
+    if (resolver === undefined) return objects;
+    const pointers = stored.filter(isPointer);
+    if (pointers.length === 0) return objects;
+    for (const [id, text] of await resolver.resolve(pointers)) {
+      objects.set(id, { type: "blob", text, elsewhere: true });
+    }
+    return objects;
+  }
+
   /** An object that is no more than hinted at: what cannot be decoded is left to whoever reads it. */
   private decodedOrNone(stored: StoredObject): DecodedObject | undefined {
     try {
@@ -325,6 +357,10 @@ export function decodeRecord(stored: StoredObject, opener: Opener = CLOSED): Dec
   return type === "tree"
     ? { type: "tree", entries: decodeTree(body, id) }
     : { type: "blob", text: body.toString("utf8") };
+}
+
+function isPointer(stored: StoredObject | undefined): stored is ObjectRecord {
+  return stored !== undefined && "body" in stored && stored.encoding === ENCODING.pointer;
 }
 
 function notStored(id: ObjectId): AgstateError {

@@ -1,3 +1,4 @@
+import type { ObjectId } from "../core/ids.js";
 import { isJsonObject, type JsonValue } from "../core/json.js";
 import { isWithheld, type WithheldNote, type WithheldReason } from "../core/withheld.js";
 import { ENCODING, type ObjectRecord, type StoredObject } from "../storage/port.js";
@@ -28,6 +29,12 @@ export class SubjectKeysNeeded extends Error {
   constructor(readonly subjects: readonly string[]) {
     super("keys of subjects are needed first");
   }
+}
+
+/** Reads what pointers stand for. */
+export interface Resolver {
+  /** @returns by id the texts of those whose regions can be had, in one call to each region */
+  resolve(pointers: readonly ObjectRecord[]): Promise<ReadonlyMap<ObjectId, string>>;
 }
 
 /** Text as it is. */

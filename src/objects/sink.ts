@@ -1,10 +1,11 @@
 import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import type { Withheld } from "../core/withheld.js";
-import { ENCODING, type ObjectRecord } from "../storage/port.js";
+import { ENCODING, type ForeignPayloadText, type ObjectRecord } from "../storage/port.js";
 import { hashObject } from "./hash.js";
 import type { Isolation } from "./isolation.js";
 import { unescapeKey } from "./keys.js";
+import type { Elsewhere } from "./pointer.js";
 import type { DecodedObject } from "./reader.js";
 import { PLAIN_SEAL, type Seal, SubjectKeysNeeded } from "./sealing.js";
 import { encodeTree, type Link, type TreeEntry } from "./tree.js";
@@ -23,6 +24,17 @@ export interface SinkOptions {
   readonly seal?: Seal;
   /** Is given each text, and each name of a tree's entry that is a key, before it is sealed; may throw. */
   readonly check?: ((text: string) => void) | undefined;
+  /** Whether records of sealed blobs carry their text, to be looked at on their way to the store. */
+  readonly clear?: boolean | undefined;
+  /** Makes what stands for a value of another region, of its canonical text; may throw. */
+  readonly point?: ((elsewhere: Elsewhere, text: string) => PointedTo) | undefined;
+}
+
+/** A pointer that is about to be written, and what goes to the other region with it. */
+export interface PointedTo {
+  /** The pointer's own bytes, as text. */
+  readonly body: string;
+  readonly foreign: ForeignPayloadText;
 }
 
 /**
@@ -81,9 +93,31 @@ export class ObjectSink {
     const record: ObjectRecord =
       encoding === ENCODING.plain
         ? { id, type: "blob", body }
-        : { id, type: "blob", body, encoding };
+        : { id, type: "blob", body, encoding, ...(this.options.clear && { clear: text }) };
     const decoded = { type: "blob", text, ...(within !== null && { seal }) } as const;
     return { record, decoded };
+  }
+
+  /**
+   * A pointer to a value that belongs to another region. What it stands for goes with the record, beside the pointer's bytes.
+   *
+   * @throws AgstateError what the sink's `point` does
+   */
+  pointer(elsewhere: Elsewhere, text: string): Link {
+    const pointed = this.options.point?.(elsewhere, text);
+    if (pointed === undefined) {
+      throw new AgstateError(
+        "INTERNAL",
+        `a value of region ${elsewhere.region} was given to a sink that cannot send it there`,
+        { region: elsewhere.region },
+      );
+    }
+    const body = Buffer.from(pointed.body);
+    const id = hashObject("blob", body);
+    const { foreign } = pointed;
+    const record: ObjectRecord = { id, type: "blob", body, encoding: ENCODING.pointer, foreign };
+    this.add({ record, decoded: { type: "blob", text, elsewhere: true } });
+    return { type: "blob", id };
   }
 
   /**

@@ -12,6 +12,8 @@ import type {
   RefRow,
   Storage,
   WorkflowRecord,
+  WriteAnswer,
+  WriteBatch,
 } from "../storage/port.js";
 import { shortRefName } from "./names.js";
 
@@ -52,12 +54,21 @@ export interface UpdateBatch {
 /** The longest reason kept in a log entry, in bytes. */
 const REASON_MAX_BYTES = 1024;
 
+/** Who looks at what is written. */
+export interface WriteWatch {
+  /** Called before anything is written; what it throws keeps the write from happening. */
+  readonly before?: (batch: UpdateBatch) => void;
+  /** Told of a write that the storage raised an error for; the error is passed on when it has answered. */
+  readonly failed?: (batch: UpdateBatch, error: unknown) => Promise<void>;
+}
+
 /** Moves the refs of one workflow by compare-and-swap, and reads them. */
 export class RefStore {
   constructor(
     private readonly storage: Storage,
     readonly workflow: string,
     private readonly source: { now(): number; randomHex(bytes: number): string },
+    private readonly watch: WriteWatch = {},
   ) {}
 
   /** The ref's row, also when the ref is deleted (its id is then null); undefined if there never was one. */
@@ -82,17 +93,7 @@ export class RefStore {
    * @throws AgstateError `INVALID_NAME`, `INVALID_VALUE`, `WORKFLOW_NOT_FOUND`, `WORKFLOW_EXISTS`, and what the storage raises
    */
   async apply(batch: UpdateBatch): Promise<readonly MoveAnswer[]> {
-    const answer = await this.storage.write({
-      workflow: this.workflow,
-      create: batch.create,
-      complete: batch.complete,
-      objects: batch.objects ?? [],
-      needs: batch.needs,
-      moves: batch.updates.map((update) => this.move(update)),
-      atomic: batch.atomic ?? true,
-      pending: batch.pending,
-      dropPending: batch.dropPending,
-    });
+    const answer = await this.write(batch);
     if (answer.workflow === "missing") throw workflowNotFound(this.workflow);
     if (answer.workflow === "exists") {
       throw new AgstateError(
@@ -102,6 +103,30 @@ export class RefStore {
       );
     }
     return answer.moves;
+  }
+
+  private async write(batch: UpdateBatch): Promise<WriteAnswer> {
+    try {
+      this.watch.before?.(batch);
+      return await this.storage.write(this.batchOf(batch));
+    } catch (error) {
+      await this.watch.failed?.(batch, error);
+      throw error;
+    }
+  }
+
+  private batchOf(batch: UpdateBatch): WriteBatch {
+    return {
+      workflow: this.workflow,
+      create: batch.create,
+      complete: batch.complete,
+      objects: batch.objects ?? [],
+      needs: batch.needs,
+      moves: batch.updates.map((update) => this.move(update)),
+      atomic: batch.atomic ?? true,
+      pending: batch.pending,
+      dropPending: batch.dropPending,
+    };
   }
 
   private move(update: RefUpdate): RefMove {

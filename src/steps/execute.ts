@@ -1,3 +1,4 @@
+import { isAgstateError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { StepCall, StepHooks } from "../core/step-hooks.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
@@ -8,6 +9,7 @@ import {
   failureOf,
   inKeptOrder,
   STEP_RECORD_VERSION,
+  type StepFailure,
   type StepPlace,
   type StepRecord,
 } from "./record.js";
@@ -111,7 +113,20 @@ export class StepExecution<Output> {
       throw error;
     }
     const rest = { ...(recorded === undefined ? {} : { output: recorded }), ...described };
-    const landed = await this.land("completed", number ?? undefined, attempt, rest, operations);
+    let landed: Landed;
+    try {
+      landed = await this.land("completed", number ?? undefined, attempt, rest, operations);
+    } catch (error) {
+      // What came out may not be kept here; that it has happened must be.
+      if (number !== null && isAgstateError(error, "RESIDENCY_REFUSED")) {
+        const done = { error: failureOf(error), effect: "done" } as const;
+        await this.land("failed", number, attempt, done);
+        await this.tell((hooks) =>
+          hooks.after?.(this.call(number, attempt), { status: "failed", error }),
+        );
+      }
+      throw error;
+    }
     if (landed.sealed !== undefined) return this.adopt(landed.sealed, number, attempt);
     await this.tell((hooks) =>
       hooks.after?.(this.call(number, attempt), { status: "completed", output }),
@@ -164,14 +179,28 @@ export class StepExecution<Output> {
     }
     const error = new StepError(this.spec.name, failureOf(cause), { cause });
     if (this.keyed || this.action === "inference" || this.spec.memoize === true) {
-      const rest = { error: failureOf(cause) };
-      const landed = await this.land("failed", number ?? undefined, attempt, rest);
+      const landed = await this.landFailure(failureOf(cause), number ?? undefined, attempt);
       if (landed.sealed !== undefined) return this.adopt(landed.sealed, number, attempt);
     }
     await this.tell((hooks) =>
       hooks.after?.(this.call(number, attempt), { status: "failed", error }),
     );
     throw error;
+  }
+
+  /** Records why a tool failed; where its message may not be kept here, that it may not. */
+  private async landFailure(
+    error: StepFailure,
+    number: number | undefined,
+    attempt: number,
+  ): Promise<Landed> {
+    try {
+      return await this.land("failed", number, attempt, { error });
+    } catch (refused) {
+      if (!isAgstateError(refused, "RESIDENCY_REFUSED")) throw refused;
+      const { message } = refused;
+      return this.land("failed", number, attempt, { error: { ...error, message } });
+    }
   }
 
   private land(

@@ -53,6 +53,8 @@ export interface Journal {
   keyOf(number: number, origin?: string): string;
   /** @throws AgstateError `STEP_FENCED` when somebody else goes on with the branch */
   land(entry: JournalEntry): Promise<Landed>;
+  /** Whether inputs of steps of an action belong to another region, so that no message may tell of them. */
+  hidesInputs(action: StepAction): boolean;
   /** What a person found out of a step in doubt; the open review's id when nobody has yet. */
   ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { readonly review: string }>;
 }

@@ -3,11 +3,14 @@ import { AgstateError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
 import type { StepHooks } from "../core/step-hooks.js";
+import { firstWithheld } from "../core/withheld.js";
 import { canonicalText } from "../objects/canonical.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
 import type { StateOperation } from "../objects/draft/operations.js";
+import { refuseWithheld } from "../objects/reader.js";
 import { StepExecution } from "./execute.js";
 import type { Journal } from "./journal.js";
+import { UPDATE_STEP } from "./phases.js";
 import { inKeptOrder, type StepRecord } from "./record.js";
 import { resumeStep } from "./resume.js";
 import { classified, type StepSpec, type Tool } from "./spec.js";
@@ -192,6 +195,9 @@ export class RunContext {
     const origin = recorded?.origin;
     const execution = new StepExecution(journal, hooks, done, place, internal, origin);
     if (recorded === undefined) return execution.run(tool);
+    // Code that goes on with a part of what is on record would take that for all.
+    const hidden = firstWithheld(recorded.record as unknown as JsonValue);
+    if (hidden !== null) throw refuseWithheld(hidden);
     const action = byRule ? recorded.action : (spec.action ?? "execute");
     this.compare(recorded, action, execution.input);
     const { number, status, record } = recorded;
@@ -230,7 +236,7 @@ export class RunContext {
 
   /** Edits the branch's state, once. */
   async update(operations: readonly StateOperation[]): Promise<void> {
-    const spec = { ...memoized("agstate:update"), input: operations, update: () => operations };
+    const spec = { ...memoized(UPDATE_STEP), input: operations, update: () => operations };
     await this.take(spec, () => null, true);
   }
 
@@ -271,6 +277,15 @@ export class RunContext {
       const { name, input: before } = record;
       this.shared.onDrift({ kind: "input", step: number, name, recorded: before, now: input });
       return;
+    }
+    if (
+      this.shared.journal.hidesInputs(action) ||
+      this.shared.journal.hidesInputs(recorded.action)
+    ) {
+      throw this.shared.log.mismatch(
+        `step ${number} (${record.name}) was recorded as ${recorded.action}, and the code asks for ${action}, or with another input, which belongs to another region and is not shown`,
+        { step: number, name: record.name },
+      );
     }
     throw this.shared.log.mismatch(
       `step ${number} (${record.name}) was recorded as ${recorded.action} with input ${shortened(was)}, and the code asks for ${action} with input ${shortened(is)}`,

@@ -30,6 +30,21 @@ export interface ObjectRecord {
   readonly body: Uint8Array;
   /** One of {@link ENCODING}; absent means plain. */
   readonly encoding?: number;
+  /** Of a sealed blob that is on its way to the store: its text. No backend stores it, or is given it. */
+  readonly clear?: string | undefined;
+  /** Of a pointer that is on its way to the store: what it stands for. No backend stores it, or is given it. */
+  readonly foreign?: ForeignPayloadText | undefined;
+}
+
+/** A payload that belongs to another region, with where it belongs. */
+export interface ForeignPayloadText {
+  readonly region: string;
+  /** The keyed hash by which pointer and payload know each other. */
+  readonly hash: string;
+  /** The payload's canonical text. */
+  readonly text: string;
+  /** The same under the workflow's key, in base64; then this is what is stored. */
+  readonly sealed?: string | undefined;
 }
 
 /** What stands in the place of an erased object: its id stays, its bytes are gone. */

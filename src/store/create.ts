@@ -12,6 +12,7 @@ import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { PendingRow, WorkflowRecord } from "../storage/port.js";
 import { checkDeclaration } from "./declaration.js";
 import { encodePolicies } from "./merge/policies.js";
+import { placedParts } from "./placed.js";
 import { Repository, type StoreContext } from "./repository.js";
 import type { CreateWorkflowOptions } from "./types.js";
 import { type PreparedCommit, prepareCommit } from "./write-commit.js";
@@ -49,12 +50,18 @@ export async function prepareWorkflow(
   checkIdentity("workflow id", id);
   const author = checkIdentity("author", options.author ?? "agstate");
   const declared = checkDeclaration(options, region);
-  const isolation = compileIsolation(declared.isolation, declared.subjects);
+  const isolation = compileIsolation(declared.isolation, declared.subjects, declared.placement);
   const policies = checkPolicies(options.policies ?? {});
   const { stateMaxBytes } = context.limits;
   const given = Object.hasOwn(options, "state") ? options.state : {};
   const state = normalize(given, { maxBytes: stateMaxBytes });
-  const { keys, rows, encryption, encode } = await context.keys.first(id, declared.classification);
+  const { keys, rows, encryption, encode } = await context.keys.first(
+    id,
+    declared.classification,
+    declared.placement.length > 0,
+  );
+  const placed = placedParts(keys, declared.placement, context.foreign);
+  placed?.refuseUnlessWritable();
   const record: WorkflowRecord = {
     id,
     classification: declared.classification,
@@ -64,7 +71,7 @@ export async function prepareWorkflow(
     createdAt: context.now(),
     completedAt: null,
   };
-  const repository = new Repository(context, id, isolation, keys);
+  const repository = new Repository(context, id, isolation, keys, placed);
   const first = (sink: ObjectSink, value: JsonValue, policy: Isolation | null, root: RootLinks) =>
     prepareCommit(repository, {
       sink,
@@ -74,9 +81,11 @@ export async function prepareWorkflow(
       minStep: 1,
       options: { message: `Create workflow ${id}` },
     });
+  const { placement, ...rest } = declared;
   const declaration = {
     workflow: id,
-    ...declared,
+    ...rest,
+    ...(placement.length > 0 && { placement: placement as unknown as JsonValue }),
     ...(encryption !== null && { encryption }),
     createdAt: record.createdAt,
     ...(defaulted.length > 0 && { defaulted }),

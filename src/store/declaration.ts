@@ -7,6 +7,8 @@ import {
 import { AgstateError } from "../core/errors.js";
 import { checkIdentity, quoteForMessage } from "../core/names.js";
 import { isPeriod } from "../core/period.js";
+import type { PlacedPart } from "../objects/data-policy.js";
+import { checkPlacement } from "./placement.js";
 import type { WorkflowDeclaration } from "./types.js";
 
 /** A declaration with its defaults filled in. */
@@ -16,6 +18,7 @@ export interface CheckedDeclaration {
   readonly retentionPolicy: string | null;
   readonly isolation: readonly string[];
   readonly subjects: readonly string[];
+  readonly placement: readonly PlacedPart[];
 }
 
 /**
@@ -68,5 +71,6 @@ export function checkDeclaration(
   }
   const isolation = [...new Set(given.isolation ?? [])].sort();
   const subjects = [...new Set(given.subjects ?? [])].sort();
-  return { classification, storageRegion, retentionPolicy, isolation, subjects };
+  const placement = checkPlacement(given.placement ?? [], classification, storageRegion);
+  return { classification, storageRegion, retentionPolicy, isolation, subjects, placement };
 }

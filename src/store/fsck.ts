@@ -8,13 +8,15 @@ import { hashObject } from "../objects/hash.js";
 import { checkPending } from "../objects/pending.js";
 import { decodeRecord } from "../objects/reader.js";
 import { GENESIS_REF } from "../refs/names.js";
-import type {
-  CommitRecord,
-  ObjectRecord,
-  PendingRow,
-  RefRow,
-  StoredObject,
+import {
+  type CommitRecord,
+  ENCODING,
+  type ObjectRecord,
+  type PendingRow,
+  type RefRow,
+  type StoredObject,
 } from "../storage/port.js";
+import { type CheckedPayloads, PayloadCheck } from "./check-payloads.js";
 import { isSaid } from "./redeclare.js";
 import { chainOf } from "./reflog-chain.js";
 import type { Repository } from "./repository.js";
@@ -30,7 +32,8 @@ export interface FsckProblem {
     | "bad-ref"
     | "bad-reflog"
     | "corrupt-pending"
-    | "bad-declaration";
+    | "bad-declaration"
+    | "missing-payload";
   /** The object, commit, ref or pending row that is damaged or missing. */
   readonly subject: string;
   readonly detail: string;
@@ -47,6 +50,8 @@ export interface FsckReport {
   readonly erased: number;
   /** Objects that no commit of the workflow reaches. */
   readonly unreachable: number;
+  /** Of a workflow with parts in other regions: the pointers whose payloads were looked for there. */
+  readonly payloads?: CheckedPayloads;
   readonly problems: readonly FsckProblem[];
 }
 
@@ -81,6 +86,9 @@ class Fsck {
   private reflogEntries = 0;
   private pending = 0;
   private objects = 0;
+  private readonly payloads = new PayloadCheck((id, detail) =>
+    this.report("corrupt-object", id, detail),
+  );
 
   constructor(private readonly repository: Repository) {}
 
@@ -108,6 +116,12 @@ class Fsck {
       if (after === null) break;
     }
     await this.declaration();
+    const { placed } = this.repository;
+    const payloads =
+      placed &&
+      (await this.payloads.run(placed, workflow, (id, region) =>
+        this.report("missing-payload", id, `what it points to is not in region ${region}`),
+      ));
     let unreachable = 0;
     for (const id of this.known.keys()) if (!this.reached.has(id)) unreachable++;
     return {
@@ -119,6 +133,7 @@ class Fsck {
       pending: this.pending,
       erased: this.erased.size,
       unreachable,
+      ...(payloads !== null && { payloads }),
       problems: this.problems,
     };
   }
@@ -145,6 +160,7 @@ class Fsck {
       this.report("corrupt-object", subject, `its bytes hash to ${actual}`);
       return null;
     }
+    if (object.encoding === ENCODING.pointer) this.payloads.add(object);
     if (object.type === "blob") return { type: "blob", links: [] };
     try {
       const tree = decodeRecord(object);

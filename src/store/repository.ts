@@ -1,17 +1,20 @@
 import type { ObjectId } from "../core/ids.js";
+import type { JsonValue } from "../core/json.js";
 import type { Limits } from "../core/limits.js";
 import type { StepHooks } from "../core/step-hooks.js";
 import type { Governance } from "../governance/policy.js";
 import type { WorkflowKeys } from "../keys/workflow-keys.js";
 import { type GraphSource, HistoryReader } from "../merge/history.js";
 import type { CustomResolvers } from "../merge/resolvers.js";
+import type { StepAction } from "../objects/commit.js";
 import {
   CommitReader,
   createCommitCache,
   type LoadedCommit,
   type RootPart,
 } from "../objects/commit-reader.js";
-import { type Isolation, isolationOfKey } from "../objects/isolation.js";
+import { elsewhereAt, type Isolation, isolationOfKey } from "../objects/isolation.js";
+import type { Elsewhere } from "../objects/pointer.js";
 import {
   BELOW_MAX_BYTES,
   BELOW_MAX_OBJECTS,
@@ -19,11 +22,15 @@ import {
   ObjectReader,
   type ObjectsAtHand,
 } from "../objects/reader.js";
-import { ObjectSink } from "../objects/sink.js";
+import { ObjectSink, type PointedTo } from "../objects/sink.js";
 import { RefStore } from "../refs/ref-store.js";
 import { RevisionResolver } from "../refs/revisions.js";
+import type { ForeignRegions } from "../residency/foreign.js";
+import { policyOfStep } from "../steps/phases.js";
 import type { Storage } from "../storage/port.js";
 import type { KeyChain } from "./keys/chain.js";
+import type { PlacedParts } from "./placed.js";
+import { recordRefused, refusals } from "./placed-refusals.js";
 
 /** What all workflows of an open store share. */
 export interface StoreContext {
@@ -37,6 +44,8 @@ export interface StoreContext {
   readonly hooks: readonly StepHooks[];
   /** What tools may do; undefined when there are no rules. */
   readonly governance: Governance | undefined;
+  /** What can be done with values of other regions; undefined where the store was not opened through regions. */
+  readonly foreign?: ForeignRegions | undefined;
   /** The keys of its workflows. */
   readonly keys: KeyChain;
   /** Lands what handles of the store have gathered; each is here while it has something. */
@@ -81,6 +90,8 @@ export class Repository {
     readonly workflow: string,
     isolation: Isolation | null,
     readonly keys: WorkflowKeys,
+    /** The parts that belong to other regions; null when all belongs here. */
+    readonly placed: PlacedParts | null = null,
   ) {
     const { storage } = context;
     const { sealing } = keys;
@@ -91,10 +102,10 @@ export class Repository {
       context.objectCache,
       undefined,
       undefined,
-      sealing,
+      placed === null ? sealing : { ...sealing, resolver: placed },
     );
     this.commits = new CommitReader(storage, workflow, context.commitCache, sealing.opener);
-    this.refs = new RefStore(storage, workflow, context);
+    this.refs = new RefStore(storage, workflow, context, refusals(this));
     this.revisions = new RevisionResolver(storage, workflow);
     const near = storage.readGraphNear?.bind(storage);
     this.graph = {
@@ -109,7 +120,32 @@ export class Repository {
 
   /** A sink for objects that are going to be written. */
   newSink(): ObjectSink {
-    return new ObjectSink({ workflow: this.workflow, seal: this.keys.sealing.seal });
+    const { workflow, keys, placed, context } = this;
+    return new ObjectSink({
+      workflow,
+      seal: keys.sealing.seal,
+      clear: context.foreign !== undefined,
+      ...(placed !== null && { point: (elsewhere, text) => this.point(placed, elsewhere, text) }),
+    });
+  }
+
+  /** Makes the pointer to a value of another region, or has it recorded that it may not be written. */
+  private point(placed: PlacedParts, elsewhere: Elsewhere, text: string): PointedTo {
+    try {
+      return placed.pointTo(elsewhere, text);
+    } catch (error) {
+      void recordRefused(this, error);
+      throw error;
+    }
+  }
+
+  /** The isolation policy of a step's record, by what the step was. */
+  policyOfStep(action: StepAction, record: JsonValue): Isolation | null {
+    const { placed, stepPolicy } = this;
+    if (placed === null) return stepPolicy;
+    return policyOfStep(stepPolicy, placed.phases, action, record, (path) =>
+      elsewhereAt(this.statePolicy, path),
+    );
   }
 
   commitAt(revision: string): Promise<LoadedCommit> {

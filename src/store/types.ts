@@ -2,9 +2,9 @@ import type { Classification } from "../core/classification.js";
 import type { JsonValue } from "../core/json.js";
 import type { Policies } from "../merge/policy.js";
 import type { CommitStep, StepAction } from "../objects/commit.js";
-import type { Keyed } from "../objects/data-policy.js";
+import type { Keyed, Phase, PlacedPart } from "../objects/data-policy.js";
 
-export type { Classification, Keyed };
+export type { Classification, Keyed, Phase, PlacedPart };
 
 /** What a workflow declares before its first step; none of it silently changes later. */
 export interface WorkflowDeclaration {
@@ -26,7 +26,22 @@ export interface WorkflowDeclaration {
    * encrypted workflow has a key of its own.
    */
   readonly subjects?: readonly string[];
+  /** What of it belongs to another region; only a store that was opened through regions can create and write it. */
+  readonly placement?: readonly Placed[];
 }
+
+/** A part of a workflow that belongs to another region than the workflow. */
+export type Placed = {
+  readonly region: string;
+  /** Default the workflow's. */
+  readonly classification?: Classification;
+} & (
+  | {
+      /** Values below the commit's root tree, such as `/state/customer`, with `*` for any key or list element. */
+      readonly path: string;
+    }
+  | { readonly phase: Phase }
+);
 
 export interface CreateWorkflowOptions extends WorkflowDeclaration {
   /** The state of canonical's first commit; default `{}`. */
@@ -46,6 +61,8 @@ export interface WorkflowInfo {
   readonly subjects: readonly string[];
   /** What of its data has keys. */
   readonly keyed: Keyed;
+  /** What of it belongs to other regions. */
+  readonly placement: readonly PlacedPart[];
   readonly createdAt: Date;
   /** Null while it is open. */
   readonly completedAt: Date | null;

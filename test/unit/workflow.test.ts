@@ -19,6 +19,7 @@ describe.each(BACKENDS)("a workflow, on %s", (backend) => {
       ...declared,
       isolation,
       keyed: "hashes",
+      placement: [],
       createdAt: expect.any(Date),
       completedAt: null,
     });

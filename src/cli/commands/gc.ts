@@ -53,7 +53,14 @@ function duration(text: string): number {
 function describe(report: GcReport): string {
   const { commitsHeld } = report;
   const held = commitsHeld > 0 ? `; holds alone keep ${plural(commitsHeld, "commit")}` : "";
-  return removedWords(report) + held;
+  return removedWords(report) + held + payloadWords(report);
+}
+
+function payloadWords({ payloads }: GcReport): string {
+  if (payloads === undefined) return "";
+  const { removed, unreached } = payloads;
+  const swept = removed > 0 ? `; removed ${plural(removed, "payload")} in other regions` : "";
+  return unreached.length > 0 ? `${swept}; could not reach ${unreached.join(", ")}` : swept;
 }
 
 function removedWords({ commits, trees, blobs, bytes, dryRun }: GcReport): string {

@@ -1,7 +1,8 @@
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
 import type { SmallText } from "../canonical.js";
-import { type Encoded, type Link, standing, toElement, treeOf } from "../encode.js";
+import { decodeValue } from "../decode.js";
+import { type Encoded, encodeValue, type Link, standing, toElement, treeOf } from "../encode.js";
 import { LEAF_MAX_BYTES } from "../format.js";
 import { type Isolation, isolationOfElement } from "../isolation.js";
 import type { ObjectReader } from "../reader.js";
@@ -88,6 +89,9 @@ export class ListDraft implements Draft {
   }
 
   async encode(policy: Isolation | null): Promise<Encoded> {
+    if (policy !== null && policy.elsewhere !== null) {
+      return encodeValue(this.context.sink, await this.whole(), policy);
+    }
     const sink = this.context.sink.of(policy);
     return standing(sink, await this.encodeInto(sink, policy), policy);
   }
@@ -116,6 +120,27 @@ export class ListDraft implements Draft {
     for (const edit of edits) for (const element of edit.items) runs.push(element);
     runs.close();
     return treeOf(buildLevels(sink, "[", runs.entries));
+  }
+
+  async whole(): Promise<JsonValue> {
+    const list: JsonValue[] = [];
+    for (const piece of this.pieces.all) {
+      if (piece.kind === "new") {
+        for (const { draft } of piece.items) list.push(await draft.whole());
+      } else {
+        for (let at = piece.from; at < piece.to; at++) list.push(await this.storedValue(at));
+      }
+    }
+    return list;
+  }
+
+  private async storedValue(at: number): Promise<JsonValue> {
+    const { reader } = this.context;
+    const { entry, start } = await (this.stored as StoredSequence).entryAt(at);
+    const [element] = await storedElements(reader, entry, at - start, at - start + 1);
+    return "id" in (element as ListElement)
+      ? decodeValue(reader, element as Link)
+      : (JSON.parse((element as SmallText).text) as JsonValue);
   }
 
   /** The list as one blob, when it fits and no element is held apart. */
@@ -165,7 +190,7 @@ export class ListDraft implements Draft {
     to: number,
   ): Promise<string[] | null> {
     const object = await this.context.reader.read(entry.id);
-    if (object.type !== "blob") return null;
+    if (object.type !== "blob" || object.elsewhere) return null;
     return entry.kind === "e" ? [object.text] : splitArray(object.text).slice(from, to);
   }
 }

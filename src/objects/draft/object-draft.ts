@@ -1,7 +1,8 @@
 import type { ObjectId } from "../../core/ids.js";
-import type { JsonValue } from "../../core/json.js";
+import { type JsonValue, setOwn } from "../../core/json.js";
 import type { SmallText } from "../canonical.js";
-import { type Encoded, type Link, standing, toLink, treeOf } from "../encode.js";
+import { decodeValue } from "../decode.js";
+import { type Encoded, encodeValue, type Link, standing, toLink, treeOf } from "../encode.js";
 import { LEAF_MAX_BYTES } from "../format.js";
 import { type Isolation, isolationOfKey } from "../isolation.js";
 import type { ObjectSink } from "../sink.js";
@@ -61,6 +62,9 @@ export class ObjectDraft implements Draft {
   }
 
   async encode(policy: Isolation | null): Promise<Encoded> {
+    if (policy !== null && policy.elsewhere !== null) {
+      return encodeValue(this.context.sink, await this.whole(), policy);
+    }
     const sink = this.context.sink.of(policy);
     return standing(sink, await this.encodeInto(sink, policy), policy);
   }
@@ -77,6 +81,18 @@ export class ObjectDraft implements Draft {
       else await this.table.set(key, toLink(sink, member));
     }
     return treeOf(await this.table.encode(sink));
+  }
+
+  async whole(): Promise<JsonValue> {
+    const members: Record<string, JsonValue> = {};
+    for (const [key, link] of await this.table.all()) {
+      if (!this.touched.has(key))
+        setOwn(members, key, await decodeValue(this.context.reader, link));
+    }
+    for (const [key, draft] of this.touched) {
+      if (draft !== null) setOwn(members, key, await draft.whole());
+    }
+    return members;
   }
 
   /** The object as one blob, when it fits and nothing in it is held apart. */
@@ -111,7 +127,7 @@ export class ObjectDraft implements Draft {
       if (old !== undefined) {
         if (old.type === "tree") return true;
         const object = await this.context.reader.read(old.id);
-        if (object.type !== "blob") return true;
+        if (object.type !== "blob" || object.elsewhere) return true;
         growth -= frame + Buffer.byteLength(object.text);
       }
       if (member !== null) growth += frame + (member as SmallText).bytes;
@@ -142,8 +158,8 @@ export class ObjectDraft implements Draft {
       const objects = await this.context.reader.readAll(part.map((link) => link.id));
       for (const [i, link] of part.entries()) {
         const object = objects[i];
-        // What is withheld is no part of a blob.
-        if (object?.type !== "blob") return null;
+        // What is withheld, or belongs elsewhere, is no part of a blob.
+        if (object?.type !== "blob" || object.elsewhere) return null;
         texts.set(link.id, object.text);
         bytes += object.text.length;
       }

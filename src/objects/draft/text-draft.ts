@@ -1,6 +1,6 @@
 import type { ObjectId } from "../../core/ids.js";
 import { type SmallText, smallCanonical } from "../canonical.js";
-import { type Encoded, standing, treeOf } from "../encode.js";
+import { type Encoded, encodeValue, standing, treeOf } from "../encode.js";
 import { LEAF_MAX_BYTES } from "../format.js";
 import type { Isolation } from "../isolation.js";
 import { TextRuns } from "../runs.js";
@@ -50,6 +50,9 @@ export class TextDraft implements Draft {
   }
 
   async encode(policy: Isolation | null): Promise<Encoded> {
+    if (policy !== null && policy.elsewhere !== null) {
+      return encodeValue(this.context.sink, await this.whole(), policy);
+    }
     const sink = this.context.sink.of(policy);
     const small = await this.small();
     if (small !== null) return standing(sink, small, policy);
@@ -66,12 +69,16 @@ export class TextDraft implements Draft {
   /** The text as one blob, when it fits. */
   private async small(): Promise<SmallText | null> {
     if (this.length + 2 > LEAF_MAX_BYTES) return null;
+    return smallCanonical(await this.whole());
+  }
+
+  async whole(): Promise<string> {
     let text = "";
     for (const piece of this.pieces.all) {
       if (piece.kind === "new") text += piece.items.join("");
       else text += await this.storedText(piece.from, piece.to);
     }
-    return smallCanonical(text);
+    return text;
   }
 
   private async storedText(from: number, to: number): Promise<string> {

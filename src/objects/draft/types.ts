@@ -1,4 +1,5 @@
 import type { JsonValue } from "../../core/json.js";
+import { decodeValue } from "../decode.js";
 import { type Encoded, encodeValue, type Link, standing } from "../encode.js";
 import type { Isolation } from "../isolation.js";
 import type { ObjectReader } from "../reader.js";
@@ -19,6 +20,8 @@ export interface DraftContext {
 export interface Draft {
   readonly kind: "leaf" | "stored" | "object" | "list" | "text";
   encode(policy: Isolation | null): Encoded | Promise<Encoded>;
+  /** The whole value, as edited. */
+  whole(): JsonValue | Promise<JsonValue>;
 }
 
 /** A value at hand as a whole: new, or small enough to have been one blob. */
@@ -32,6 +35,10 @@ export class LeafDraft implements Draft {
 
   encode(policy: Isolation | null): Encoded {
     return encodeValue(this.context.sink, this.value, policy);
+  }
+
+  whole(): JsonValue {
+    return this.value;
   }
 }
 
@@ -49,8 +56,12 @@ export class StoredDraft implements Draft {
     sink.know(this.link.id);
     if (this.link.type === "tree") return { link: this.link };
     const object = await reader.read(this.link.id);
-    if (object.type !== "blob") return { link: this.link };
+    if (object.type !== "blob" || object.elsewhere) return { link: this.link };
     const { text } = object;
     return standing(sink.of(policy), { text, bytes: Buffer.byteLength(text) }, policy);
+  }
+
+  whole(): Promise<JsonValue> {
+    return decodeValue(this.context.reader, this.link);
   }
 }

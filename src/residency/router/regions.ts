@@ -7,7 +7,7 @@ import { checkDeclaration } from "../../store/declaration.js";
 import type { DeclarationChange, RedeclareOptions } from "../../store/redeclare.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "../../store/types.js";
 import type { Workflow } from "../../store/workflow.js";
-import type { OpenStoreOptions, Store } from "../../store.js";
+import { type OpenStoreOptions, randomHex, type Store } from "../../store.js";
 import type { CheckedRegion, CheckedRegions, RegionsConfig } from "../config.js";
 import { refuseClassification, regionNamed } from "../errors.js";
 import { readRegions } from "../file.js";
@@ -15,7 +15,9 @@ import type { Placement } from "../placement.js";
 import type { Environment } from "../variables.js";
 import { CATALOGUE_WORKFLOW, Catalogue } from "./catalogue.js";
 import { withDefaults } from "./defaults.js";
+import { ForeignPayloads } from "./foreign-regions.js";
 import { checkPinned, checkRegionIdentity, type OpenedStore, openNamed } from "./open.js";
+import { PayloadStore } from "./payloads.js";
 import {
   existsInRegion,
   notPlaced,
@@ -70,6 +72,9 @@ export class Regions {
   private readonly stores = new Map<string, Promise<OpenedStore>>();
   private opened: Promise<{ readonly catalogue: Catalogue; readonly at: OpenedStore }> | undefined;
   private closed = false;
+  /** The regions' storages, by name, without what keeps payloads apart. */
+  private readonly storages = new Map<string, Storage>();
+  private readonly foreign = new ForeignPayloads((region) => this.payloadsIn(region));
 
   /** @internal Use `openRegions`. */
   constructor(
@@ -93,9 +98,19 @@ export class Regions {
       options.storageRegion,
       `workflow ${quoteForMessage(id)}`,
     );
-    const { classification, isolation, subjects } = checkDeclaration(options, region.name);
-    compileIsolation(isolation, subjects);
+    const { classification, isolation, subjects, placement } = checkDeclaration(
+      options,
+      region.name,
+    );
+    compileIsolation(isolation, subjects, placement);
     refuseClassification(region, classification, this.config);
+    this.foreign.refuseCopy("workflow id", id);
+    const elsewhere = placement.map((part) => {
+      const whose = `the placement of workflow ${quoteForMessage(id)}`;
+      const other = regionNamed(this.config, part.region, whose);
+      refuseClassification(other, part.classification, this.config);
+      return other;
+    });
     const wanted = { workflow: id, region: region.name, classification };
 
     const catalogue = await this.catalogueOf();
@@ -103,6 +118,7 @@ export class Regions {
     if (before !== undefined) refuseOther(before, wanted);
     const { store, identity } = await this.open(region, catalogue);
     if (before !== undefined) refuseSwapped(before, identity.storeId);
+    for (const other of elsewhere) await this.open(other, catalogue);
     const land = await store.prepareWorkflow(id, options, defaulted);
     const there = await infoOf(store, id);
     if (there !== undefined) throw existsInRegion(id, region.name, before !== undefined);
@@ -183,6 +199,7 @@ export class Regions {
     checkIdentity("workflow id", id);
     if (id === CATALOGUE_WORKFLOW) throw reservedId(id);
     const region = regionNamed(this.config, regionName, `adopting workflow ${quoteForMessage(id)}`);
+    this.foreign.refuseCopy("workflow id", id);
     const catalogue = await this.catalogueOf();
     const before = await catalogue.find(id);
     const { store, identity } = await this.open(region, catalogue);
@@ -292,8 +309,21 @@ export class Regions {
   }
 
   private storeOptions(region: string | null): OpenStoreOptions {
-    const { environment: _, wrap, ...rest } = this.options;
-    return { ...rest, ...(wrap && { wrap: (storage: Storage) => wrap(storage, region) }) };
+    const { environment: _, wrap: wrapped, ...rest } = this.options;
+    const wrap = (storage: Storage) => {
+      const inner = wrapped?.(storage, region) ?? storage;
+      if (region === null) return inner;
+      this.storages.set(region, inner);
+      return this.foreign.around(inner, region);
+    };
+    return { ...rest, wrap, ...(region !== null && { foreign: this.foreign.of(region) }) };
+  }
+
+  /** @throws AgstateError `REGION_UNKNOWN`, and what opening the region's store throws */
+  private async payloadsIn(name: string): Promise<PayloadStore> {
+    const region = regionNamed(this.config, name, "a part of the workflow");
+    await this.open(region, await this.catalogueOf());
+    return new PayloadStore(this.storages.get(name) as Storage, name, { now: Date.now, randomHex });
   }
 
   private refuseClosed(): void {

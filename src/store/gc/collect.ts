@@ -6,6 +6,7 @@ import type { ObjectType, Storage } from "../../storage/port.js";
 import { recordEach } from "../audit/tally.js";
 import type { Repository } from "../repository.js";
 import { Marker } from "./marker.js";
+import { type SweptPayloads, sweepPayloads } from "./payloads.js";
 
 export interface GcOptions {
   /**
@@ -36,6 +37,8 @@ export interface GcReport {
   readonly commitsHeld: number;
   /** What was to be removed and came into use meanwhile. */
   readonly spared: number;
+  /** Of a workflow with parts in other regions: payloads there that no pointer stood for any more. */
+  readonly payloads?: SweptPayloads;
 }
 
 /** How many rows one scan reads, and one transaction condemns or removes. */
@@ -82,7 +85,8 @@ export async function collectWorkflow(
         repository.context.objectCache.clear();
       }
       await recordRemoved(repository, report);
-      return report;
+      const payloads = report.dryRun ? null : await sweepPayloads(repository, report.graceMs);
+      return payloads === null ? report : { ...report, payloads };
     } catch (error) {
       // Another collection may have removed what refs had reached when this one read them.
       if (isAgstateError(error, "MISSING_OBJECT") && attempt < ATTEMPTS) continue;

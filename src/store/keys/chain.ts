@@ -31,8 +31,12 @@ export class KeyChain {
   }
 
   /** Makes the keys of a workflow that is about to be created; they are shared once it is. */
-  first(workflow: string, classification: Classification): Promise<FirstKeys> {
-    return firstKeys(this.source, workflow, classification);
+  first(
+    workflow: string,
+    classification: Classification,
+    hasPointers: boolean,
+  ): Promise<FirstKeys> {
+    return firstKeys(this.source, workflow, classification, hasPointers);
   }
 
   share(keys: WorkflowKeys): void {

@@ -126,16 +126,18 @@ export interface FirstKeys {
  * Makes the keys of a workflow that is about to be created: a data key where it is to be encrypted, else a secret for hashes
  * where its classification says so.
  *
+ * @param hasPointers whether parts of it belong to other regions: hashes of these are keyed in any case
  * @throws AgstateError `KEY_UNAVAILABLE`
  */
 export async function firstKeys(
   source: KeySource,
   workflow: string,
   classification: Classification,
+  hasPointers: boolean,
 ): Promise<FirstKeys> {
   const { keys } = source;
   const encrypts = keys?.encrypt.has(classification) === true;
-  if (!encrypts && !GUARDED.has(classification)) {
+  if (!encrypts && !hasPointers && !GUARDED.has(classification)) {
     return {
       keys: new NoKeys(workflow),
       rows: [],

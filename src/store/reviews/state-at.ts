@@ -15,10 +15,9 @@ export async function boundPaths(
   const link = commit.root.state;
   const digest = (text: string) => repository.keys.digest(text);
   for (const path of paths) {
+    const tokens = parsePointer(path);
     const value =
-      link === undefined
-        ? undefined
-        : await decodeAt(repository.objectsOf(commit), link, parsePointer(path));
+      link === undefined ? undefined : await decodeAt(repository.objectsOf(commit), link, tokens);
     bound.push({ path, digest: digestOfValue(value, digest) });
   }
   return bound;

@@ -106,7 +106,7 @@ export function prepareChange(
   const prepared = prepareCommit(repository, {
     sink,
     parents: before === undefined ? [] : [before.commit],
-    root: { state: toLink(sink, encodeValue(sink, value, reviewIsolation(repository))) },
+    root: { state: toLink(sink, encodeValue(sink, value, reviewIsolation(repository, record))) },
     author: actor,
     minStep: 1,
     options: { message: says },

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
+import type { StepAction } from "../../objects/commit.js";
+import { elsewhereAt } from "../../objects/isolation.js";
 import type { Journal, JournalEntry, Landed, StepQuestion } from "../../steps/journal.js";
 import { continuedKey, idempotencyKey } from "../../steps/key.js";
 import type { StepRecord } from "../../steps/record.js";
@@ -98,6 +100,11 @@ export class BranchJournal implements Journal {
     return this.lastKey.key;
   }
 
+  hidesInputs(action: StepAction): boolean {
+    const policy = this.repository.policyOfStep(action, { input: null });
+    return elsewhereAt(policy, ["input"]) !== null;
+  }
+
   ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { review: string }> {
     return askWhatBecame(this.repository, this.handle, question);
   }
@@ -152,7 +159,10 @@ export class BranchJournal implements Journal {
       if (!onTop) this.known = (commits.at(-1) as Commit).id;
     } catch (error) {
       if (isAgstateError(error, "REF_CONFLICT")) await this.again(pending, error);
-      else for (const { reject } of pending) reject(error);
+      else if (isAgstateError(error, "RESIDENCY_REFUSED") && pending.length > 1) {
+        // One of them holds what may not be written here: the others land.
+        for (const one of pending) await this.move([one]);
+      } else for (const { reject } of pending) reject(error);
       return;
     }
     pending.forEach(({ entry, resolve }, i) => {
