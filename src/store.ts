@@ -17,6 +17,7 @@ import type {
   WorkflowRecord,
 } from "./storage/port.js";
 import type { RoleNames } from "./storage/postgres/roles.js";
+import { recordRefused } from "./store/audit/refused.js";
 import { landWorkflow, prepareWorkflow } from "./store/create.js";
 import { KeyChain } from "./store/keys/chain.js";
 import { checkKeyOptions, type KeyOptions } from "./store/keys/options.js";
@@ -75,6 +76,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       governance,
       keys: new KeyChain({ storage: wrapped, keys }),
       foreign: options.foreign,
+      refused: recordRefused,
     }),
   );
 }

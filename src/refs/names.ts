@@ -6,6 +6,8 @@ export const CANONICAL_REF = "refs/heads/canonical";
 
 /** Where a workflow's declarations are kept. */
 export const GENESIS_REF = "refs/audit/workflow";
+/** Where events that move no other ref are recorded, each as a commit on top of the one before. */
+export const EVENTS_REF = "refs/audit/events";
 
 /** Where holds are: they keep what they reach, and nothing but placing and releasing moves them. */
 export const HOLDS = "refs/holds/";

@@ -26,7 +26,7 @@ const HEADERS = new Set([
 ]);
 
 /** Which phase a member of a step's record is of; null when it is of none. */
-export function phaseOf(action: StepAction, member: string): Phase | null {
+function phaseOf(action: StepAction, member: string): Phase | null {
   if (HEADERS.has(member)) return null;
   if (action === "inference") return "inference";
   return member === "input" ? "tool" : "result";

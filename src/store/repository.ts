@@ -23,14 +23,14 @@ import {
   type ObjectsAtHand,
 } from "../objects/reader.js";
 import { ObjectSink, type PointedTo } from "../objects/sink.js";
-import { RefStore } from "../refs/ref-store.js";
+import { EVENTS_REF } from "../refs/names.js";
+import { RefStore, type UpdateBatch } from "../refs/ref-store.js";
 import { RevisionResolver } from "../refs/revisions.js";
 import type { ForeignRegions } from "../residency/foreign.js";
 import { policyOfStep } from "../steps/phases.js";
 import type { Storage } from "../storage/port.js";
 import type { KeyChain } from "./keys/chain.js";
 import type { PlacedParts } from "./placed.js";
-import { recordRefused, refusals } from "./placed-refusals.js";
 
 /** What all workflows of an open store share. */
 export interface StoreContext {
@@ -48,6 +48,8 @@ export interface StoreContext {
   readonly foreign?: ForeignRegions | undefined;
   /** The keys of its workflows. */
   readonly keys: KeyChain;
+  /** Puts into the audit what was refused because of where data belongs; never throws. */
+  readonly refused?: (repository: Repository, error: unknown) => Promise<void>;
   /** Lands what handles of the store have gathered; each is here while it has something. */
   readonly gathering: Set<() => Promise<unknown>>;
   readonly objectCache: ReturnType<typeof createObjectCache>;
@@ -105,7 +107,14 @@ export class Repository {
       placed === null ? sealing : { ...sealing, resolver: placed },
     );
     this.commits = new CommitReader(storage, workflow, context.commitCache, sealing.opener);
-    this.refs = new RefStore(storage, workflow, context, refusals(this));
+    this.refs = new RefStore(storage, workflow, context, {
+      before: (batch) => {
+        if (!isAudit(batch)) placed?.refuseUnlessWritable();
+      },
+      failed: async (batch, error) => {
+        if (!isAudit(batch)) await context.refused?.(this, error);
+      },
+    });
     this.revisions = new RevisionResolver(storage, workflow);
     const near = storage.readGraphNear?.bind(storage);
     this.graph = {
@@ -134,7 +143,7 @@ export class Repository {
     try {
       return placed.pointTo(elsewhere, text);
     } catch (error) {
-      void recordRefused(this, error);
+      void this.context.refused?.(this, error);
       throw error;
     }
   }
@@ -217,6 +226,11 @@ export class Repository {
     }
     yield* await this.commits.readAll(page);
   }
+}
+
+/** The audit's own record, which tells of refusals and must not be one. */
+function isAudit({ updates }: UpdateBatch): boolean {
+  return updates.length > 0 && updates.every(({ ref }) => ref === EVENTS_REF);
 }
 
 export interface CommitWithState {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { isWithheld, openStore, type Withheld, type Workflow } from "../../src/index.js";
+import { bytesOfStore } from "../residency/bytes.js";
+import { testKeys } from "../support/keys.js";
 import { makeGround } from "../support/regions.js";
 import { agstateError, all } from "../support/stores.js";
 
@@ -28,16 +30,6 @@ async function makeTrip() {
   return { ground, regions, writes, workflow, branch };
 }
 
-async function bytesOf(ground: { directory: string }, region: string): Promise<string> {
-  const store = await openStore(`sqlite:${ground.directory}/${region}`, { create: false });
-  await store.close();
-  const { readFileSync, readdirSync } = await import("node:fs");
-  const folder = `${ground.directory}/${region}`;
-  return readdirSync(folder)
-    .map((name) => readFileSync(`${folder}/${name}`).toString("latin1"))
-    .join("");
-}
-
 const refusedEvents = async (workflow: Workflow) =>
   (await all(workflow.audit())).filter(({ kind }) => kind === "refused");
 
@@ -59,8 +51,8 @@ describe("a part of a workflow that belongs to another region", () => {
       visits: [{ at: CARD.name }],
     });
     for (const text of [CARD.name, CARD.card]) {
-      expect((await bytesOf(ground, "eu")).includes(text)).toBe(false);
-      expect((await bytesOf(ground, "us")).includes(text)).toBe(true);
+      expect(bytesOfStore(ground.directory, "eu").includes(text)).toBe(false);
+      expect(bytesOfStore(ground.directory, "us").includes(text)).toBe(true);
     }
   });
 
@@ -205,7 +197,41 @@ describe("a copy of it", () => {
     );
     expect(times).toBeGreaterThan(0);
     for (const text of [CARD.name, CARD.card]) {
-      expect((await bytesOf(ground, "eu")).includes(text)).toBe(false);
+      expect(bytesOfStore(ground.directory, "eu").includes(text)).toBe(false);
+    }
+  });
+});
+
+describe("an encrypted workflow", () => {
+  it("has its payloads under its key elsewhere as well, and no copies, wherever it is sealed", async () => {
+    const keys = testKeys();
+    const ground = await makeGround(["eu", "us"]);
+    const { regions } = await ground.open({ keys });
+    const workflow = await regions.createWorkflow("trip", {
+      storageRegion: "eu",
+      classification: "regulated",
+      placement: [{ path: "/state/customer", region: "us" }],
+      state: { customer: CARD, text: "" },
+    });
+    const branch = await workflow.canonical();
+    for (const value of [CARD.card, [`${"a line\n".repeat(400)}${CARD.name}`], { deep: [CARD] }]) {
+      await expect(branch.update([{ op: "set", path: "/copy", value }])).rejects.toEqual(
+        agstateError("RESIDENCY_REFUSED", { region: "us" }),
+      );
+    }
+    await expect(
+      branch.step({ name: "pay", action: "write", input: { for: CARD.name } }, () => 1),
+    ).rejects.toEqual(agstateError("RESIDENCY_REFUSED", { where: "/step/input/for" }));
+    await branch.update([{ op: "set", path: "/customer/note", value: "y" }]);
+    const reader = await (await ground.open({ keys })).regions.workflow("trip");
+    expect(await reader.stateAt("canonical", "/customer")).toEqual({ ...CARD, note: "y" });
+    expect((await reader.fsck()).problems).toEqual([]);
+    const locked = await (await ground.open()).regions.workflow("trip");
+    expect(isWithheld(await locked.stateAt("canonical", "/customer"))).toBe(true);
+    for (const text of [CARD.name, CARD.card]) {
+      for (const region of ["eu", "us"]) {
+        expect(bytesOfStore(ground.directory, region).includes(text)).toBe(false);
+      }
     }
   });
 });

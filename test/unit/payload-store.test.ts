@@ -36,8 +36,8 @@ describe("payloads of another region", () => {
     await payloads().put(OF, [payload(HASHES[0], { name: "Ada" })]);
     const found = await payloads().read("trip", [...HASHES]);
     expect([...found]).toEqual([
-      [HASHES[0], { name: "Ada" }],
-      [HASHES[1], null],
+      [HASHES[0], { value: { name: "Ada" } }],
+      [HASHES[1], { value: null }],
     ]);
     expect((await storage.usage("trip")).pending).toBe(2);
     expect(await storage.readRefs("trip", { prefix: "refs/" })).toEqual([]);

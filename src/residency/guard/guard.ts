@@ -4,7 +4,7 @@ import { KEPT_MIN_UNITS, type Owner, RUN_UNITS, RunIndex } from "./run-index.js"
 import { readings, stringsOf } from "./texts.js";
 
 /** How many UTF-16 units of payloads are kept at most; of those that came first the texts go first. */
-export const GUARD_MAX_UNITS = 4 * 1024 * 1024;
+const GUARD_MAX_UNITS = 4 * 1024 * 1024;
 
 /** How many short texts are remembered that home had before a payload did. */
 const HOME_TEXTS_MAX = 10_000;

@@ -96,7 +96,9 @@ export class PayloadStore {
     for (let i = 0; i < hashes.length; i += PAGE) {
       const page = [...new Set(hashes.slice(i, i + PAGE))].map((hash) => PAYLOADS + hash);
       for (const row of await this.storage.readPending(workflow, page)) {
-        found.set(row.key.slice(PAYLOADS.length), openPayload(row));
+        const payload = openPayload(row);
+        const body = "sealed" in payload ? { sealed: payload.sealed } : { value: payload.value };
+        found.set(row.key.slice(PAYLOADS.length), body);
       }
     }
     return found;

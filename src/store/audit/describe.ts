@@ -4,14 +4,14 @@ import { isJsonObject, type JsonValue } from "../../core/json.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { decodeAt, decodeValue } from "../../objects/decode.js";
 import type { ObjectReader } from "../../objects/reader.js";
-import { GENESIS_REF, HOLDS } from "../../refs/names.js";
+import { EVENTS_REF, GENESIS_REF, HOLDS } from "../../refs/names.js";
 import { parseReviewRecord, type ReviewStatus } from "../../reviews/record.js";
 import { BRANCHES, type StoredReflogEntry } from "../../storage/port.js";
 import { lineFrom } from "../line.js";
 import { REDECLARED } from "../redeclare.js";
 import type { Repository } from "../repository.js";
 import { toMove } from "../watch.js";
-import { EVENTS_REF, parseAuditRecord } from "./record.js";
+import { parseAuditRecord } from "./record.js";
 import type { AuditEvent, AuditKind, AuditStep } from "./types.js";
 
 /** The most commits that one move is looked through for steps. */

@@ -3,13 +3,11 @@ import { isJsonObject, type JsonObject, type JsonValue } from "../../core/json.j
 import { checkIdentity } from "../../core/names.js";
 import { encodeValue, toLink } from "../../objects/encode.js";
 import { ObjectSink } from "../../objects/sink.js";
+import { EVENTS_REF } from "../../refs/names.js";
 import type { RefUpdate } from "../../refs/ref-store.js";
 import type { Repository } from "../repository.js";
 import { prepareCommit } from "../write-commit.js";
 import type { AuditKind } from "./types.js";
-
-/** Where events that move no other ref are recorded, each as a commit on top of the one before. */
-export const EVENTS_REF = "refs/audit/events";
 
 /** The version of the record that this code writes. */
 const RECORD_VERSION = 1;
