@@ -62,7 +62,9 @@ export class PlacedParts implements Resolver {
     this.known?.learn(pointer);
     this.foreign?.guard.addNew({ region, hash, workflow: keys.workflow }, value);
     const sealed =
-      keys.keyed === "payloads" ? { sealed: keys.seal(text).body.toString("base64") } : {};
+      keys.keyed === "payloads"
+        ? { sealed: keys.sealing.seal.seal(text).body.toString("base64") }
+        : {};
     return { body: pointerText(pointer), foreign: { region, hash, text, ...sealed } };
   }
 
@@ -111,7 +113,10 @@ export class PlacedParts implements Resolver {
   private textOf(id: ObjectId, body: PayloadBody): string | undefined {
     if ("value" in body) return canonicalText(body.value);
     const record = { id, type: "blob", encoding: ENCODING.encrypted } as const;
-    const opened = this.keys.open({ ...record, body: Buffer.from(body.sealed, "base64") });
+    const opened = this.keys.sealing.opener.open({
+      ...record,
+      body: Buffer.from(body.sealed, "base64"),
+    });
     return typeof opened === "string" ? opened : undefined;
   }
 }
