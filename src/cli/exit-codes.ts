@@ -9,7 +9,7 @@ export const EXIT = {
   usage: 2,
   /** A store, workflow, revision, ref, stored merge or path does not exist. */
   notFound: 3,
-  /** Somebody else moved a ref, a name is taken, a merge has conflicts, or a person must decide or agree first. */
+  /** Somebody else moved a ref, a name is taken, a merge has conflicts, something is held, or a person must decide or agree first. */
   conflict: 4,
   /** The store cannot be used now: busy, full, read-only, unreachable, or its key is not at hand. */
   unavailable: 5,
