@@ -193,6 +193,32 @@ describe.each(BACKENDS)("an encrypted workflow, on %s", (backend) => {
     });
   });
 
+  it("shows without its key how a merge would come out, and moves a branch forward", async () => {
+    if (backend === "memory") return;
+    await inEncrypted(
+      backend,
+      async (workflow, again) => {
+        for (const name of ["merge", "forward"]) {
+          const branch = await workflow.branch({ agent: "a", branch: name });
+          await branch.update([{ op: "set", path: `/${name}`, value: "new" }]);
+        }
+        const locked = await (await again({ keys: undefined })).workflow("w");
+        const forward = await locked.merge(["agents/a/forward"]);
+        expect(forward.status).toBe("fast-forward");
+        const preview = await locked.preview(["agents/a/merge"]);
+        expect(preview).toMatchObject({ status: "merged", conflicts: [] });
+        expect(preview.changes.map(({ path }) => path)).toEqual(["/merge"]);
+        await expect(locked.merge(["agents/a/merge"])).rejects.toThrow(
+          agstateError("KEY_UNAVAILABLE"),
+        );
+        await workflow.merge(["agents/a/merge"]);
+        expect(await workflow.stateAt("canonical:/forward")).toBe("new");
+        expect(await workflow.stateAt("canonical:/merge")).toBe("new");
+      },
+      { state: stateOf("base") },
+    );
+  });
+
   it("opens by one call and one question to who holds the key, and asks once", async () => {
     const keys = testKeys();
     const { store, another } = await makeStore(backend, { region: "eu", keys });
