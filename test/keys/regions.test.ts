@@ -28,7 +28,7 @@ it("workflows of regions are encrypted as those of a store are", async () => {
   expect(await locked.stateAt("canonical:/secret").catch((error) => error)).toEqual(
     expect.objectContaining({ code: "WITHHELD" }),
   );
-  const write = (await locked.canonical()).update([{ op: "set", path: "/secret", value: 1 }]);
+  const write = (await locked.canonical()).commit({ state: { secret: 1 } });
   await expect(write).rejects.toThrow(agstateError("KEY_UNAVAILABLE"));
   await without.close();
 });
