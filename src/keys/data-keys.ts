@@ -123,9 +123,12 @@ export class DataKeys implements WorkflowKeys, Seal, Opener, RowCipher {
   open(record: ObjectRecord): string | OwnedText | WithheldNote {
     const { id, body, encoding } = record;
     const { state } = this;
-    if (encoding !== ENCODING.encrypted) return CLOSED.open(record);
-    if (state.kind === "destroyed") return { reason: "erased" };
-    if (state.kind !== "open") return { reason: "key" };
+    if (encoding !== ENCODING.encrypted) {
+      // A pointer whose region was not asked, as what is there could not be opened.
+      const note = CLOSED.open(record) as WithheldNote;
+      return this.withheld === null ? note : { ...note, reason: this.withheld };
+    }
+    if (state.kind !== "open") return { reason: this.withheld ?? "key" };
     const [kind] = body;
     if (kind === BY_WORKFLOW) return opened(state.material.blobs, body.subarray(1), id);
     if (kind === BY_SUBJECT) {

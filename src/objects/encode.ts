@@ -28,7 +28,7 @@ export function encodeValue(sink: ObjectSink, value: JsonValue, policy: Isolatio
   if (policy !== null && policy.elsewhere !== null && !isWithheld(value)) {
     const hidden = firstWithheld(value);
     if (hidden !== null) throw refuseWithheld(hidden);
-    return { link: sink.pointer(policy.elsewhere, canonicalText(value)) };
+    return { link: sink.of(policy).pointer(policy.elsewhere, canonicalText(value)) };
   }
   const into = sink.of(policy);
   return standing(into, encodeInto(into, value, policy), policy);

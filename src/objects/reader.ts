@@ -315,8 +315,9 @@ export class ObjectReader {
     if (resolver === undefined) return objects;
     const pointers = stored.filter(isPointer);
     if (pointers.length === 0) return objects;
-    for (const [id, text] of await resolver.resolve(pointers)) {
-      objects.set(id, { type: "blob", text, elsewhere: true });
+    for (const [id, told] of await resolver.resolve(pointers)) {
+      if (typeof told === "string") objects.set(id, { type: "blob", text: told, elsewhere: true });
+      else objects.set(id, { type: "opaque", of: "blob", note: told });
     }
     return objects;
   }

@@ -33,8 +33,8 @@ export class SubjectKeysNeeded extends Error {
 
 /** Reads what pointers stand for. */
 export interface Resolver {
-  /** @returns by id the texts of those whose regions can be had, in one call to each region */
-  resolve(pointers: readonly ObjectRecord[]): Promise<ReadonlyMap<ObjectId, string>>;
+  /** @returns by id the texts of those whose regions can be had, in one call to each region, or why one there is not told */
+  resolve(pointers: readonly ObjectRecord[]): Promise<ReadonlyMap<ObjectId, string | WithheldNote>>;
 }
 
 /** Text as it is. */

@@ -27,7 +27,7 @@ export interface SinkOptions {
   /** Whether records of sealed blobs carry their text, to be looked at on their way to the store. */
   readonly clear?: boolean | undefined;
   /** Makes what stands for a value of another region, of its canonical text; may throw. */
-  readonly point?: ((elsewhere: Elsewhere, text: string) => PointedTo) | undefined;
+  readonly point?: ((elsewhere: Elsewhere, text: string, seal: Seal) => PointedTo) | undefined;
 }
 
 /** A pointer that is about to be written, and what goes to the other region with it. */
@@ -104,7 +104,7 @@ export class ObjectSink {
    * @throws AgstateError what the sink's `point` does
    */
   pointer(elsewhere: Elsewhere, text: string): Link {
-    const pointed = this.options.point?.(elsewhere, text);
+    const pointed = this.options.point?.(elsewhere, text, this.seal);
     if (pointed === undefined) {
       throw new AgstateError(
         "INTERNAL",

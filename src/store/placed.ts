@@ -2,11 +2,12 @@ import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
+import type { WithheldNote } from "../core/withheld.js";
 import type { WorkflowKeys } from "../keys/workflow-keys.js";
 import { canonicalText } from "../objects/canonical.js";
 import type { PlacedPart } from "../objects/data-policy.js";
 import { type Elsewhere, type Pointer, pointerText, readPointer } from "../objects/pointer.js";
-import type { Resolver } from "../objects/sealing.js";
+import type { Resolver, Seal } from "../objects/sealing.js";
 import type { PointedTo } from "../objects/sink.js";
 import type { ForeignRegions, PayloadBody } from "../residency/foreign.js";
 import { type KnownStrings, stringHashes } from "../residency/guard/known-strings.js";
@@ -50,9 +51,10 @@ export class PlacedParts implements Resolver {
    * Makes the pointer that stands for a value of another region.
    *
    * @param text the value's canonical text
+   * @param seal what seals the payload, in an encrypted workflow
    * @throws AgstateError `REGION_REFUSED`, `KEY_UNAVAILABLE`, `ERASED`
    */
-  pointTo({ region, classification }: Elsewhere, text: string): PointedTo {
+  pointTo({ region, classification }: Elsewhere, text: string, seal: Seal): PointedTo {
     this.refuseUnlessWritable();
     const { keys } = this;
     const value = JSON.parse(text) as JsonValue;
@@ -62,9 +64,7 @@ export class PlacedParts implements Resolver {
     this.known?.learn(pointer);
     this.foreign?.guard.addNew({ region, hash, workflow: keys.workflow }, value);
     const sealed =
-      keys.keyed === "payloads"
-        ? { sealed: keys.sealing.seal.seal(text).body.toString("base64") }
-        : {};
+      keys.keyed === "payloads" ? { sealed: seal.seal(text).body.toString("base64") } : {};
     return { body: pointerText(pointer), foreign: { region, hash, text, ...sealed } };
   }
 
@@ -73,19 +73,28 @@ export class PlacedParts implements Resolver {
   }
 
   /** Those whose region, or key, cannot be had, or that are there no more, are left out. */
-  async resolve(records: readonly ObjectRecord[]): Promise<ReadonlyMap<ObjectId, string>> {
+  async resolve(
+    records: readonly ObjectRecord[],
+  ): Promise<ReadonlyMap<ObjectId, string | WithheldNote>> {
     const pointers = records.map(({ id, body }) => ({
       id,
       ...readPointer(Buffer.from(body).toString("utf8"), id),
     }));
     const bodies = await this.read(pointers);
-    const texts = new Map<ObjectId, string>();
+    const bodyOf = ({ region, hash }: Pointer) => bodies.get(region)?.get(hash);
+    const sealed = pointers.flatMap((pointer) => sealedRecord(pointer.id, bodyOf(pointer)) ?? []);
+    await this.keys.sealing.opener.prepare?.(sealed);
+    const texts = new Map<ObjectId, string | WithheldNote>();
     for (const pointer of pointers) {
       this.known?.learn(pointer);
-      const body = bodies.get(pointer.region)?.get(pointer.hash);
-      const text = body && this.textOf(pointer.id, body);
-      if (text === undefined) continue;
       const { id, region, hash } = pointer;
+      const body = bodyOf(pointer);
+      if (body === undefined) continue;
+      const text = this.textOf(id, body);
+      if (typeof text !== "string") {
+        texts.set(id, text);
+        continue;
+      }
       if (this.hashOf(text) !== hash) throw notWhatWasPointedTo(id, region);
       this.foreign?.guard.add({ region, hash, workflow: this.keys.workflow }, JSON.parse(text));
       texts.set(id, text);
@@ -110,15 +119,19 @@ export class PlacedParts implements Resolver {
     return found;
   }
 
-  private textOf(id: ObjectId, body: PayloadBody): string | undefined {
-    if ("value" in body) return canonicalText(body.value);
-    const record = { id, type: "blob", encoding: ENCODING.encrypted } as const;
-    const opened = this.keys.sealing.opener.open({
-      ...record,
-      body: Buffer.from(body.sealed, "base64"),
-    });
-    return typeof opened === "string" ? opened : undefined;
+  private textOf(id: ObjectId, body: PayloadBody): string | WithheldNote {
+    const record = sealedRecord(id, body);
+    if (record === undefined) return canonicalText((body as { value: JsonValue }).value);
+    const opened = this.keys.sealing.opener.open(record);
+    return typeof opened === "object" && "text" in opened ? opened.text : opened;
   }
+}
+
+/** A payload as the object that it would be here; undefined of one that is not sealed. */
+function sealedRecord(id: ObjectId, body: PayloadBody | undefined): ObjectRecord | undefined {
+  if (body === undefined || "value" in body) return undefined;
+  const bytes = Buffer.from(body.sealed, "base64");
+  return { id, type: "blob", encoding: ENCODING.encrypted, body: bytes };
 }
 
 /** What a workflow declares of parts in other regions; null when all of it is in one. */

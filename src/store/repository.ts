@@ -22,6 +22,7 @@ import {
   ObjectReader,
   type ObjectsAtHand,
 } from "../objects/reader.js";
+import type { Seal } from "../objects/sealing.js";
 import { ObjectSink, type PointedTo } from "../objects/sink.js";
 import { EVENTS_REF } from "../refs/names.js";
 import { RefStore, type UpdateBatch } from "../refs/ref-store.js";
@@ -134,14 +135,16 @@ export class Repository {
       workflow,
       seal: keys.sealing.seal,
       clear: context.foreign !== undefined,
-      ...(placed !== null && { point: (elsewhere, text) => this.point(placed, elsewhere, text) }),
+      ...(placed !== null && {
+        point: (elsewhere, text, seal) => this.point(placed, elsewhere, text, seal),
+      }),
     });
   }
 
   /** Makes the pointer to a value of another region, or has it recorded that it may not be written. */
-  private point(placed: PlacedParts, elsewhere: Elsewhere, text: string): PointedTo {
+  private point(placed: PlacedParts, elsewhere: Elsewhere, text: string, seal: Seal): PointedTo {
     try {
-      return placed.pointTo(elsewhere, text);
+      return placed.pointTo(elsewhere, text, seal);
     } catch (error) {
       void this.context.refused?.(this, error);
       throw error;

@@ -32,3 +32,33 @@ it("workflows of regions are encrypted as those of a store are", async () => {
   await expect(write).rejects.toThrow(agstateError("KEY_UNAVAILABLE"));
   await without.close();
 });
+
+it("what a subject has in another region is erased with the subject's key, too", async () => {
+  const ground = await makeGround();
+  const keys = testKeys();
+  const { regions } = await ground.open({ keys });
+  const workflow = await regions.createWorkflow("w", {
+    ...{ classification: "regulated", storageRegion: "eu" },
+    placement: [{ path: "/state/vault/*", region: "us" }],
+    subjects: ["/state/vault/{subject}"],
+    state: { vault: { ann: "hers", bob: "his" } },
+  });
+  await regions.close();
+
+  const again = (await ground.open({ keys })).regions;
+  const opened = await again.workflow("w");
+  expect(await opened.stateAt("canonical")).toEqual({ vault: { ann: "hers", bob: "his" } });
+  const branch = await opened.canonical();
+  await branch.update([{ op: "set", path: "/vault/cid", value: "new" }]);
+  await opened.destroyKey({ subject: "ann", reason: "asked for" });
+  const locked = await (await ground.open()).regions.workflow("w");
+  for (const [each, others] of [
+    [opened, { bob: "his", cid: "new" }],
+    [await (await ground.open({ keys })).regions.workflow("w"), { bob: "his", cid: "new" }],
+    [locked, { bob: { reason: "key" }, cid: { reason: "key" } }],
+  ] as const) {
+    const reason = each === locked ? "key" : "erased";
+    expect(await each.stateAt("canonical:/vault")).toMatchObject({ ...others, ann: { reason } });
+  }
+  expect(workflow.info.keyed).toBe("payloads");
+});
