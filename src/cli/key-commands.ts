@@ -26,5 +26,5 @@ export function addKeyCommands(program: Command, action: MakeAction): void {
 
 const KEYS_HELP = `
 Keys are named by --keys or AGSTATE_KEYS: file:PATH is a key file or a directory
-of NAME.key files, env: reads variables AGSTATE_KEY_<NAME>. Sensitive and regulated
-workflows that are created with keys are encrypted, and need them from then on.`;
+of NAME.key files, env: reads variables AGSTATE_KEY_<NAME>. Sensitive and
+regulated workflows that are created with keys are encrypted, and need them.`;

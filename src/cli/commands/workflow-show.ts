@@ -31,7 +31,7 @@ export async function run(session: Session, args: readonly string[]): Promise<un
     ["Storage region", info.storageRegion === null ? none : escapeLine(info.storageRegion)],
     ["Retention", info.retentionPolicy ?? none],
     ["Isolated paths", info.isolation.map(escapeLine).join(", ") || none],
-    ["Subjects' paths", info.subjects.map(escapeLine).join(", ") || none],
+    ["Subjects", info.subjects.map(escapeLine).join(", ") || none],
     ["Keys", KEYED[info.keyed]],
     ["Branches", String(refs.filter((ref) => ref.name.startsWith("refs/heads/")).length)],
     ["Tags", String(refs.filter((ref) => ref.name.startsWith("refs/tags/")).length)],
@@ -41,6 +41,6 @@ export async function run(session: Session, args: readonly string[]): Promise<un
       `${plural(usage.commits, "commit")}, ${plural(usage.objects, "object")}, ${formatBytes(usage.bytes)}`,
     ],
   ];
-  if (usage.pending > 0) rows.push(["Pending", plural(usage.pending, "write")]);
+  if (usage.pending > 0) rows.push(["Beside it", plural(usage.pending, "pending row")]);
   for (const line of columns(rows)) await out.line(line);
 }
