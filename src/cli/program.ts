@@ -78,6 +78,10 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
       "--subjects <path...>",
       "paths of what belongs to one subject, such as /state/users/{subject}",
     )
+    .option(
+      "--place <part...>",
+      "parts that belong to another region: /state/customer=us, or inference, tool, result=us",
+    )
     .option("--author <id>", "who creates it")
     .action(action(() => import("./commands/workflow-create.js")));
   command(workflow, "redeclare", "change a workflow's classification or retention, on record")

@@ -39,6 +39,7 @@ async function print(session: Session, report: FsckReport): Promise<void> {
     report.pending > 0 ? `${report.pending} pending` : "",
     report.erased > 0 ? plural(report.erased, "erased object") : "",
     report.unreachable > 0 ? plural(report.unreachable, "unreachable object") : "",
+    report.payloads === undefined ? "" : payloadWords(report.payloads),
   ].filter(Boolean);
   await out.line(
     `${escapeLine(report.workflow)}: checked ${[
@@ -49,4 +50,9 @@ async function print(session: Session, report: FsckReport): Promise<void> {
       ...more,
     ].join(", ")}`,
   );
+}
+
+function payloadWords({ checked, unreached }: NonNullable<FsckReport["payloads"]>): string {
+  const away = unreached.length === 0 ? "" : ` (could not reach ${unreached.join(", ")})`;
+  return `${plural(checked, "payload")} in other regions${away}`;
 }

@@ -1,4 +1,5 @@
-import type { Keyed } from "../../store/types.js";
+import type { Keyed, PlacedPart } from "../../store/types.js";
+
 import { columns } from "../render/columns.js";
 import { formatDate } from "../render/commit.js";
 import { escapeLine } from "../render/escape.js";
@@ -32,6 +33,8 @@ export async function run(session: Session, args: readonly string[]): Promise<un
     ["Retention", info.retentionPolicy ?? none],
     ["Isolated paths", info.isolation.map(escapeLine).join(", ") || none],
     ["Subjects", info.subjects.map(escapeLine).join(", ") || none],
+    ["Elsewhere", info.placement.map(placedWords).join(", ") || none],
+    ["Subjects' paths", info.subjects.map(escapeLine).join(", ") || none],
     ["Keys", KEYED[info.keyed]],
     ["Branches", String(refs.filter((ref) => ref.name.startsWith("refs/heads/")).length)],
     ["Tags", String(refs.filter((ref) => ref.name.startsWith("refs/tags/")).length)],
@@ -43,4 +46,10 @@ export async function run(session: Session, args: readonly string[]): Promise<un
   ];
   if (usage.pending > 0) rows.push(["Beside it", plural(usage.pending, "pending row")]);
   for (const line of columns(rows)) await out.line(line);
+}
+
+function placedWords(part: PlacedPart): string {
+  const { region, classification } = part;
+  const what = "path" in part ? escapeLine(part.path) : part.phase;
+  return `${what} in ${escapeLine(region)} (${classification})`;
 }
