@@ -1,4 +1,5 @@
 import type { JsonValue } from "../core/json.js";
+import type { WriteBatch } from "../storage/port.js";
 import type { CopyGuard } from "./guard/guard.js";
 import type { Digest, KnownStrings } from "./guard/known-strings.js";
 
@@ -13,6 +14,12 @@ export interface ForeignRegions {
   readonly guard: CopyGuard;
   /** Has a workflow with parts in other regions watched, and gives what is known of its payloads by their pointers. */
   watch(workflow: string, digest: Digest): KnownStrings;
+  /**
+   * Looks whether a write holds a copy of another region's payload, as is done when it is made: for what is to wait before it is.
+   *
+   * @throws AgstateError `RESIDENCY_REFUSED`
+   */
+  check(batch: WriteBatch): Promise<void>;
   /**
    * Reads payloads of a workflow, in one call to the region's store.
    *

@@ -4,8 +4,8 @@ import type { LoadedCommit } from "../objects/commit-reader.js";
 import type { DecodedObject, ObjectReader } from "../objects/reader.js";
 import type { WrittenObject } from "../objects/sink.js";
 import { shortRefName } from "../refs/names.js";
-import { type MoveNote, movedRow, type RefUpdate } from "../refs/ref-store.js";
-import type { ObjectRecord, RefRow } from "../storage/port.js";
+import { type MoveNote, movedRow, type RefUpdate, type UpdateBatch } from "../refs/ref-store.js";
+import type { MoveAnswer, ObjectRecord, RefRow } from "../storage/port.js";
 import { GATHERED_MAX_BYTES, type Gathering } from "./granularity.js";
 import type { Repository } from "./repository.js";
 import { usedMeanwhile } from "./reviews/desk.js";
@@ -87,6 +87,7 @@ export class BranchHead {
     const { note, mayWait, uses = [] } = options;
     const last = prepared.at(-1);
     if (last === undefined) return;
+    if (mayWait && this.gathering !== null) await this.checkCopies(prepared, note);
     if (mayWait && this.gathering !== null && this.wait(prepared, note, this.gathering)) {
       this.commit = last.loaded;
       return;
@@ -121,6 +122,24 @@ export class BranchHead {
     this.untold = undefined;
     this.repository.context.gathering.delete(this.later.land);
     throw untold;
+  }
+
+  /** What may not be written at all does not wait, as all that waits with it would be lost. */
+  private async checkCopies(prepared: readonly PreparedCommit[], note: MoveNote): Promise<void> {
+    const { context, workflow } = this.repository;
+    const last = prepared.at(-1) as PreparedCommit;
+    const log = { ...note, time: 0, trace: note.trace ?? "" };
+    const expect = { kind: "id", id: this.landed.id } as const;
+    const commits = prepared.map(({ record }) => record);
+    const at = { ref: this.row.name, expect, target: last.record.id };
+    const move = { ...at, incarnation: "", maxStep: 0, commits, log };
+    const objects = prepared.flatMap((each) => each.objects.map(({ record }) => record));
+    try {
+      await context.foreign?.check({ workflow, objects, moves: [move], atomic: true });
+    } catch (error) {
+      await context.refused?.(this.repository, error);
+      throw error;
+    }
   }
 
   /** Lets commits wait; false when there would be too many, which then land. */
@@ -163,7 +182,7 @@ export class BranchHead {
       note,
     };
     const objects = [...commits, ...uses].flatMap((each) => each.objects);
-    const [answer, ...used] = await repository.refs.apply({
+    const [answer, ...used] = await this.apply({
       updates: [update, ...uses.map((use) => use.update)],
       objects: commits.length > 1 ? distinct(objects) : objects.map(({ record }) => record),
     });
@@ -184,6 +203,19 @@ export class BranchHead {
     this.landed = last.loaded;
     this.commit = last.loaded;
     repository.objects.prime(objects);
+  }
+
+  private async apply(batch: UpdateBatch): Promise<readonly MoveAnswer[]> {
+    try {
+      return await this.repository.refs.apply(batch);
+    } catch (error) {
+      const gathered = this.waiting.length;
+      if (gathered === 0 || !isAgstateError(error, "RESIDENCY_REFUSED")) throw error;
+      // A payload came after what was gathered: that can never land.
+      this.forget();
+      this.commit = this.landed;
+      throw new AgstateError(error.code, error.message, { ...error.details, gathered });
+    }
   }
 
   private forget(): void {

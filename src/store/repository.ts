@@ -13,6 +13,7 @@ import {
   type LoadedCommit,
   type RootPart,
 } from "../objects/commit-reader.js";
+import { encodeValue } from "../objects/encode.js";
 import { elsewhereAt, type Isolation, isolationOfKey } from "../objects/isolation.js";
 import type { Elsewhere } from "../objects/pointer.js";
 import {
@@ -148,6 +149,19 @@ export class Repository {
     } catch (error) {
       void this.context.refused?.(this, error);
       throw error;
+    }
+  }
+
+  /**
+   * Learns what of a step belongs to another region before its record lands, as whoever did it has that, whether it lands or
+   * not; nothing where all belongs here.
+   */
+  foresee(action: StepAction, record: JsonValue): void {
+    if (this.placed?.foreign === undefined) return;
+    try {
+      encodeValue(this.newSink(), record, this.policyOfStep(action, record));
+    } catch {
+      // Whatever is wrong is told when it is written.
     }
   }
 

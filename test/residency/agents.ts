@@ -158,7 +158,7 @@ export class Agent {
 
   /** A copy of something seen, which must be refused where it does not belong. */
   private async copy(declared: Declared, workflow: Workflow, branch: Branch): Promise<void> {
-    const { home, visits } = declared;
+    const { home, visits, inference, result } = declared;
     const seen = this.pick(this.seen);
     const text = this.form(seen.text);
     const token = tokenIn(seen.text);
@@ -212,6 +212,14 @@ export class Agent {
         visits,
         () => branch.update([{ op: "append", path: "/visits", value: { text } }]),
       ],
+      "tool's output": [
+        result,
+        () => branch.step({ name: "look", action: "write" }, () => ({ text })),
+      ],
+      "model's answer": [
+        inference,
+        () => branch.step({ name: "ask", action: "inference" }, () => ({ text })),
+      ],
       "workflow id": ["", () => this.regions.createWorkflow(token, { storageRegion: home })],
     };
     const what = this.pick(Object.keys(ways));
@@ -228,7 +236,7 @@ export class Agent {
             `copy as ${what} of ${seen.region} into ${into} in ${workflow.id}: ${String(error)} ${JSON.stringify((error as AgstateError).details)}`,
           );
         this.note(this.refusals, what);
-        if (what !== "workflow id") this.note(this.refused, workflow.id);
+        this.note(this.refused, what === "workflow id" ? "agstate-catalogue" : workflow.id);
         const told = `${(error as AgstateError).message}${JSON.stringify((error as AgstateError).details)}`;
         if (told.includes(token)) this.wrong.push(`copy as ${what}: the error tells of it`);
       } else if (!isAgstateError(error, ...USUAL, "WORKFLOW_EXISTS")) {

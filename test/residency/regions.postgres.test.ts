@@ -17,6 +17,9 @@ const WORKFLOWS: readonly Declared[] = [
   { id: "w-ap", home: "ap", customer: "eu", visits: "us", inference: "eu", result: "ap" },
 ];
 
+/** Refuses ids of workflows, and so has a stream of its own. */
+const CATALOGUE = "agstate-catalogue";
+
 const SEED = Number(process.env.AGSTATE_SEED ?? 20260731);
 const OPERATIONS = usually(1500, 10_000);
 const AGENTS = 4;
@@ -86,9 +89,11 @@ it(`keeps what belongs to a region there, whatever agents copy (seed ${SEED})`, 
   // Every refusal is in the stream of the workflow to which it happened.
   const told = await openRegions(config);
   onTestFinished(() => told.close());
+  const ofCatalogue = await openStore(catalogue);
+  onTestFinished(() => ofCatalogue.close());
   const refused = sum(agents.map((agent) => agent.refused));
-  for (const { id } of WORKFLOWS) {
-    const workflow = await told.workflow(id);
+  for (const id of [...WORKFLOWS.map((one) => one.id), CATALOGUE]) {
+    const workflow = await (id === CATALOGUE ? ofCatalogue : told).workflow(id);
     const events = (await all(workflow.audit({ refs: "audit/events" }))).filter(
       ({ kind }) => kind === "refused",
     );

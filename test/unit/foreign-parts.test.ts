@@ -79,6 +79,24 @@ describe("a part of a workflow that belongs to another region", () => {
     expect(await workflow.refs()).toEqual(before);
   });
 
+  it("is withheld while its region's server is down, and nothing is written then", async () => {
+    const { ground, branch } = await makeTrip();
+    const us = { ...ground.config.regions.us!, store: "postgres://app@127.0.0.1:1/none" };
+    const { regions, writes } = await ground.open(
+      { limits: { busyTimeoutMs: 200 } },
+      { ...ground.config, regions: { ...ground.config.regions, us } },
+    );
+    const workflow = await regions.workflow("trip");
+    const other = await workflow.branch({ agent: "booker", branch: "try" });
+    const state = (await other.state()) as { customer: unknown };
+    expect(isWithheld(state.customer)).toBe(true);
+    await expect(
+      other.update([{ op: "set", path: "/customer", value: "somebody else altogether" }]),
+    ).rejects.toEqual(agstateError("STORE_UNAVAILABLE"));
+    expect(writes).toEqual([]);
+    expect((await branch.refresh()).id).toBe(branch.head.id);
+  });
+
   it("is neither read nor written by who opens the store alone", async () => {
     const { ground, branch, regions } = await makeTrip();
     const store = await openStore(`sqlite:${ground.directory}/eu`);
@@ -199,6 +217,32 @@ describe("a copy of it", () => {
     for (const text of [CARD.name, CARD.card]) {
       expect(bytesOfStore(ground.directory, "eu").includes(text)).toBe(false);
     }
+  });
+});
+
+describe("commits that wait", () => {
+  it("are looked at as they are made, and are lost when a payload came that they have a copy of", async () => {
+    const { workflow } = await makeTrip();
+    const branch = await workflow.branch({
+      agent: "booker",
+      branch: "slow",
+      granularity: { every: { steps: 100, ms: 60_000 } },
+    });
+    await branch.update([{ op: "set", path: "/n", value: 1 }]);
+    await expect(branch.update([{ op: "set", path: "/copy", value: CARD.name }])).rejects.toEqual(
+      agstateError("RESIDENCY_REFUSED", { where: "/state/copy" }),
+    );
+    const early = "a sentence of a payload that is still to come";
+    await branch.update([{ op: "set", path: "/early", value: early }]);
+    expect(branch.gathered).toBe(2);
+    const other = await workflow.branch({ agent: "payer", branch: "pay" });
+    await other.update([{ op: "set", path: "/customer/note", value: early }]);
+    await expect(branch.flush()).rejects.toEqual(
+      agstateError("RESIDENCY_REFUSED", { gathered: 2 }),
+    );
+    await branch.update([{ op: "set", path: "/n", value: 2 }]);
+    await branch.flush();
+    expect(await branch.state("/n")).toBe(2);
   });
 });
 

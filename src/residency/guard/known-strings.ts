@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { JsonValue } from "../../core/json.js";
 import type { Pointer } from "../../objects/pointer.js";
 import type { ForeignPayload } from "./guard.js";
@@ -9,6 +10,9 @@ const STRINGS_MAX = 64;
 
 /** How much of a hash is kept, in hex digits: 64 bits, so that none is met by chance. */
 const DIGITS = 16;
+
+/** How many strings of payloads that were not read are known in a workflow; those that were met last. */
+const KNOWN_MAX = 100_000;
 
 /** A keyed hash of a text, as hex digits. */
 export type Digest = (text: string) => string;
@@ -29,7 +33,7 @@ function hashOf(digest: Digest, text: string): string {
 
 /** The strings of a workflow's payloads, as its pointers tell of them. */
 export class KnownStrings {
-  private readonly owners = new Map<string, ForeignPayload>();
+  private readonly owners = new LRUCache<string, ForeignPayload>({ max: KNOWN_MAX });
 
   constructor(
     private readonly workflow: string,

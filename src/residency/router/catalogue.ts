@@ -140,6 +140,11 @@ export class Catalogue {
     return placement;
   }
 
+  /** The workflow that it is kept in; undefined before the first placement. */
+  repositoryIfMade(): Promise<Repository | undefined> {
+    return this.open();
+  }
+
   /** The catalogue's workflow; undefined before the first placement. */
   private async open(): Promise<Repository | undefined> {
     if (this.repository !== undefined) return this.repository;

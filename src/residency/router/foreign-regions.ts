@@ -4,7 +4,7 @@ import type { ForeignRegions } from "../foreign.js";
 import { CopyGuard } from "../guard/guard.js";
 import { KnownStrings } from "../guard/known-strings.js";
 import { copyRefused } from "../guard/refusal.js";
-import { foreignStorage } from "./foreign-storage.js";
+import { checkCopies, type ForeignSurroundings, foreignStorage } from "./foreign-storage.js";
 import type { PayloadStore } from "./payloads.js";
 
 /** What the regions that were opened together know of each other's payloads. */
@@ -30,16 +30,24 @@ export class ForeignPayloads {
 
   /** A region's storage that knows the others. */
   around(storage: Storage, home: string): Storage {
-    return foreignStorage(storage, {
+    return foreignStorage(storage, this.surroundings(home));
+  }
+
+  private surroundings(home: string): ForeignSurroundings {
+    return {
       home,
       guard: this.guard,
       known: (workflow) => this.known.get(workflow),
       payloads: this.payloads,
-    });
+    };
   }
 
-  /** What a region's store can do with what belongs to the others. */
-  of(home: string): ForeignRegions {
+  /**
+   * What a region's store can do with what belongs to the others.
+   *
+   * @param storage the region's own, once it is open
+   */
+  of(home: string, storage: () => Storage): ForeignRegions {
     return {
       home,
       guard: this.guard,
@@ -48,6 +56,7 @@ export class ForeignPayloads {
         this.known.set(workflow, known);
         return known;
       },
+      check: (batch) => checkCopies(storage(), batch, this.surroundings(home)),
       read: (workflow, region, hashes) =>
         this.reaching(region, (payloads) => payloads.read(workflow, hashes)),
       sweep: (workflow, region, before, wanted) =>

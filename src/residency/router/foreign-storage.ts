@@ -41,21 +41,37 @@ export function foreignStorage(storage: Storage, around: ForeignSurroundings): S
   return {
     ...forward(storage),
     async write(batch) {
-      const { workflow, objects } = batch;
-      const foreign = objects.flatMap((object) => object.foreign ?? []);
-      const known = around.known(workflow);
-      if (foreign.length === 0 && known === undefined && around.guard.isEmpty) {
-        return storage.write(asStored(batch));
-      }
-      // Whatever becomes of the write, whoever asked for it has the payloads, and may copy them by this very write.
-      for (const { region, hash, text } of foreign) {
-        around.guard.addNew({ region, hash, workflow }, JSON.parse(text));
-      }
-      await check(storage, batch, around, known);
-      if (foreign.length > 0) await putAll(workflow, foreign, around);
+      await checkCopies(storage, batch, around);
+      const foreign = foreignOf(batch);
+      if (foreign.length > 0) await putAll(batch.workflow, foreign, around);
       return storage.write(asStored(batch));
     },
   };
+}
+
+function foreignOf({ objects }: WriteBatch): ForeignPayloadText[] {
+  return objects.flatMap((object) => object.foreign ?? []);
+}
+
+/**
+ * Holds a write against the payloads that are known.
+ *
+ * @throws AgstateError `RESIDENCY_REFUSED`
+ */
+export async function checkCopies(
+  storage: Storage,
+  batch: WriteBatch,
+  around: ForeignSurroundings,
+): Promise<void> {
+  const { workflow } = batch;
+  const foreign = foreignOf(batch);
+  const known = around.known(workflow);
+  if (foreign.length === 0 && known === undefined && around.guard.isEmpty) return;
+  // Whatever becomes of the write, whoever asked for it has the payloads, and may copy them by this very write.
+  for (const { region, hash, text } of foreign) {
+    around.guard.addNew({ region, hash, workflow }, JSON.parse(text));
+  }
+  await check(storage, batch, around, known);
 }
 
 /** @throws AgstateError `RESIDENCY_REFUSED` */

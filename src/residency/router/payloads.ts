@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import { AgstateError } from "../../core/errors.js";
 import { isJsonObject, type JsonValue } from "../../core/json.js";
 import { quoteForMessage } from "../../core/names.js";
@@ -31,6 +32,9 @@ const INDEX = -1;
 const ATTEMPTS = 40;
 const PAUSE_MAX_MS = 50;
 
+/** How many workflows are remembered. */
+const CHECKED_MAX = 10_000;
+
 /** How many payloads one call reads, writes or sweeps. */
 const PAGE = 200;
 
@@ -49,7 +53,8 @@ export interface PayloadsOf {
 
 /** The payloads that a region's store holds for workflows that live in other regions. */
 export class PayloadStore {
-  private readonly checked = new Set<string>();
+  /** Workflows whose record was found to be there for payloads. */
+  private readonly checked = new LRUCache<string, true>({ max: CHECKED_MAX });
 
   constructor(
     private readonly storage: Storage,
@@ -179,7 +184,7 @@ export class PayloadStore {
         { workflow, region: this.region, home },
       );
     }
-    this.checked.add(workflow);
+    this.checked.set(workflow, true);
   }
 
   private record({ workflow, home }: PayloadsOf): WorkflowRecord {

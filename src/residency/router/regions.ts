@@ -3,6 +3,7 @@ import { AgstateError, isAgstateError } from "../../core/errors.js";
 import { checkIdentity, quoteForMessage } from "../../core/names.js";
 import { compileIsolation } from "../../objects/isolation.js";
 import type { Storage } from "../../storage/port.js";
+import { recordRefused } from "../../store/audit/refused.js";
 import { checkDeclaration } from "../../store/declaration.js";
 import type { DeclarationChange, RedeclareOptions } from "../../store/redeclare.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "../../store/types.js";
@@ -74,6 +75,7 @@ export class Regions {
   private closed = false;
   /** The regions' storages, by name, without what keeps payloads apart. */
   private readonly storages = new Map<string, Storage>();
+  private readonly payloads = new WeakMap<Storage, PayloadStore>();
   private readonly foreign = new ForeignPayloads((region) => this.payloadsIn(region));
 
   /** @internal Use `openRegions`. */
@@ -104,7 +106,7 @@ export class Regions {
     );
     compileIsolation(isolation, subjects, placement);
     refuseClassification(region, classification, this.config);
-    this.foreign.refuseCopy("workflow id", id);
+    await this.refuseCopy(id);
     const elsewhere = placement.map((part) => {
       const whose = `the placement of workflow ${quoteForMessage(id)}`;
       const other = regionNamed(this.config, part.region, whose);
@@ -199,7 +201,7 @@ export class Regions {
     checkIdentity("workflow id", id);
     if (id === CATALOGUE_WORKFLOW) throw reservedId(id);
     const region = regionNamed(this.config, regionName, `adopting workflow ${quoteForMessage(id)}`);
-    this.foreign.refuseCopy("workflow id", id);
+    await this.refuseCopy(id);
     const catalogue = await this.catalogueOf();
     const before = await catalogue.find(id);
     const { store, identity } = await this.open(region, catalogue);
@@ -264,6 +266,21 @@ export class Regions {
     return this.close();
   }
 
+  /**
+   * Refuses an id that is a copy of a payload: the catalogue, which belongs to no region, would hold it.
+   *
+   * @throws AgstateError `RESIDENCY_REFUSED`
+   */
+  private async refuseCopy(id: string): Promise<void> {
+    try {
+      this.foreign.refuseCopy("workflow id", id);
+    } catch (error) {
+      const catalogue = await (await this.catalogueOf()).repositoryIfMade();
+      if (catalogue !== undefined) await recordRefused(catalogue, error);
+      throw error;
+    }
+  }
+
   private async catalogueOf(): Promise<Catalogue> {
     return (await this.openCatalogue()).catalogue;
   }
@@ -316,14 +333,26 @@ export class Regions {
       this.storages.set(region, inner);
       return this.foreign.around(inner, region);
     };
-    return { ...rest, wrap, ...(region !== null && { foreign: this.foreign.of(region) }) };
+    return {
+      ...rest,
+      wrap,
+      ...(region !== null && {
+        foreign: this.foreign.of(region, () => this.storages.get(region) as Storage),
+      }),
+    };
   }
 
   /** @throws AgstateError `REGION_UNKNOWN`, and what opening the region's store throws */
   private async payloadsIn(name: string): Promise<PayloadStore> {
     const region = regionNamed(this.config, name, "a part of the workflow");
     await this.open(region, await this.catalogueOf());
-    return new PayloadStore(this.storages.get(name) as Storage, name, { now: Date.now, randomHex });
+    const storage = this.storages.get(name) as Storage;
+    let payloads = this.payloads.get(storage);
+    if (payloads === undefined) {
+      payloads = new PayloadStore(storage, name, { now: () => Date.now(), randomHex });
+      this.payloads.set(storage, payloads);
+    }
+    return payloads;
   }
 
   private refuseClosed(): void {

@@ -110,6 +110,7 @@ export class BranchJournal implements Journal {
   }
 
   land(entry: JournalEntry): Promise<Landed> {
+    this.repository.foresee(entry.action, entry.record as unknown as JsonValue);
     return new Promise((resolve, reject) => {
       const lease = this.handle.leaseSignal;
       // A seal tells of what has happened, which nobody else can.
