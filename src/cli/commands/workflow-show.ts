@@ -32,7 +32,6 @@ export async function run(session: Session, args: readonly string[]): Promise<un
     ["Storage region", info.storageRegion === null ? none : escapeLine(info.storageRegion)],
     ["Retention", info.retentionPolicy ?? none],
     ["Isolated paths", info.isolation.map(escapeLine).join(", ") || none],
-    ["Subjects", info.subjects.map(escapeLine).join(", ") || none],
     ["Elsewhere", info.placement.map(placedWords).join(", ") || none],
     ["Subjects' paths", info.subjects.map(escapeLine).join(", ") || none],
     ["Keys", KEYED[info.keyed]],
