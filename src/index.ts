@@ -74,6 +74,16 @@ export type { Branch } from "./store/branch.js";
 export type { CompleteOptions } from "./store/complete.js";
 export { type Diagnosis, diagnoseStore } from "./store/diagnose.js";
 export type { DiscardOptions, LeftBehind } from "./store/discard.js";
+export type {
+  ErasedHead,
+  EraseOptions,
+  EraseReport,
+  EraseRequest,
+  ErasureReceipt,
+  ErasureTarget,
+  KnownExport,
+  Residue,
+} from "./store/erase/types.js";
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
 export type { GcOptions, GcReport } from "./store/gc/collect.js";
 export type { Granularity } from "./store/granularity.js";

@@ -76,8 +76,8 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   CORRUPT_OBJECT: EXIT.damaged,
   UNSUPPORTED_ENCODING: EXIT.damaged,
   ERASED: EXIT.notFound,
+  HELD: EXIT.conflict,
   WITHHELD: EXIT.notFound,
   KEY_UNAVAILABLE: EXIT.unavailable,
-  HELD: EXIT.conflict,
   INTERNAL: EXIT.internal,
 };

@@ -2,6 +2,7 @@ import { Command, Option } from "commander";
 import { VERSION } from "../core/version.js";
 import { addAuditCommands } from "./audit-commands.js";
 import { command, count, type MakeAction, type Run } from "./command.js";
+import { addEraseCommand } from "./erase-commands.js";
 import { addHoldCommands } from "./hold-commands.js";
 import { addKeyCommands } from "./key-commands.js";
 import { addMergeCommands } from "./merge-commands.js";
@@ -221,6 +222,8 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--dry-run", "show what would be removed; remove nothing")
     .option("--grace <time>", "keep what is younger, such as 12h or 30d (default: 14d)")
     .action(action(() => import("./commands/gc.js")));
+
+  addEraseCommand(program, action);
 
   command(program, "compact", "give back the space of what is gone, of all workflows").action(
     action(() => import("./commands/compact.js")),

@@ -28,7 +28,7 @@ export interface Isolation {
 }
 
 /** What stands in a path in the place of the key that says whose the value is. */
-const SUBJECT_TOKEN = "{subject}";
+export const SUBJECT_TOKEN = "{subject}";
 
 /**
  * Builds the policy from JSON Pointers below the commit's root tree, such as

@@ -110,6 +110,20 @@ export class ObjectReader {
     return this.sealing.seal;
   }
 
+  /** How bodies that are not plain are opened. */
+  get opener(): Opener {
+    return this.sealing.opener;
+  }
+
+  /**
+   * Decodes an object that was read otherwise, as by a scan.
+   *
+   * @throws AgstateError `CORRUPT_OBJECT`
+   */
+  decode(stored: StoredObject): DecodedObject {
+    return decodeRecord(stored, this.sealing.opener);
+  }
+
   /** A reader that also knows the given objects. */
   with(atHand: ObjectsAtHand): ObjectReader {
     const { storage, workflow, cache, whole, sealing } = this;

@@ -4,6 +4,9 @@ import { checkIdentity, hasLoneSurrogate, NAME_MAX_BYTES, quoteForMessage } from
 /** The agreed state of a workflow. */
 export const CANONICAL_REF = "refs/heads/canonical";
 
+/** Where records are kept of what no other ref tells. */
+export const AUDIT = "refs/audit/";
+
 /** Where a workflow's declarations are kept. */
 export const GENESIS_REF = "refs/audit/workflow";
 /** Where events that move no other ref are recorded, each as a commit on top of the one before. */

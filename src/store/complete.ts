@@ -19,6 +19,11 @@ export interface CompleteOptions {
   readonly reason?: string;
 }
 
+/** What an erasure asks besides: steps that are begun stay as they are, as there will be nothing left to seal them with. */
+interface InternalOptions extends CompleteOptions {
+  readonly openIntents?: "leave";
+}
+
 /** How often it is tried again when branches move meanwhile. */
 const ATTEMPTS = 50;
 const PAUSE_MAX_MS = 50;
@@ -34,7 +39,7 @@ const REASON_MAX_BYTES = 500;
  */
 export async function completeWorkflow(
   repository: Repository,
-  options: CompleteOptions,
+  options: InternalOptions,
 ): Promise<number | null> {
   const { storage, workflow, context, refs } = repository;
   const author = checkIdentity("author", options.author ?? "agstate");
@@ -49,7 +54,7 @@ export async function completeWorkflow(
     const open = heads.flatMap(({ inFlight }, i) =>
       inFlight.length === 0 ? [] : [{ branch: shortRefName(branches[i]!.name), steps: inFlight }],
     );
-    if (open.length > 0) throw openIntents(workflow, open);
+    if (open.length > 0 && options.openIntents !== "leave") throw openIntents(workflow, open);
 
     const at = context.now();
     const before = await repository.commits.read(genesis.row.id as ObjectId);

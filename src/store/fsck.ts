@@ -17,6 +17,7 @@ import {
   type StoredObject,
 } from "../storage/port.js";
 import { type CheckedPayloads, PayloadCheck } from "./check-payloads.js";
+import { type GoneObject, goneObject, recordedErasures } from "./erase/tombstones.js";
 import { isSaid } from "./redeclare.js";
 import { chainOf } from "./reflog-chain.js";
 import type { Repository } from "./repository.js";
@@ -48,11 +49,22 @@ export interface FsckReport {
   readonly reflogEntries: number;
   readonly pending: number;
   readonly erased: number;
+  /** Of each object that is erased or whose retention is over, who took it out, when and why. */
+  readonly gone: readonly GoneObject[];
   /** Objects that no commit of the workflow reaches. */
   readonly unreachable: number;
   /** Of a workflow with parts in other regions: the pointers whose payloads were looked for there. */
   readonly payloads?: CheckedPayloads;
   readonly problems: readonly FsckProblem[];
+  /** What looks odd and breaks nothing. */
+  readonly warnings: readonly FsckWarning[];
+}
+
+/** Of an object that is gone, and of which the audit does not tell: whoever can write to the tables can do that. */
+export interface FsckWarning {
+  readonly kind: "unrecorded-tombstone";
+  readonly subject: string;
+  readonly detail: string;
 }
 
 const PAGE = 1000;
@@ -75,7 +87,7 @@ export async function checkWorkflow(repository: Repository): Promise<FsckReport>
 class Fsck {
   private readonly problems: FsckProblem[] = [];
   private readonly known = new Map<ObjectId, Known>();
-  private readonly erased = new Set<ObjectId>();
+  private readonly erased = new Map<ObjectId, GoneObject>();
   /** Objects already named as corrupt, so that they are not called missing, too. */
   private readonly corrupt = new Set<ObjectId>();
   private readonly reached = new Set<ObjectId>();
@@ -132,10 +144,27 @@ class Fsck {
       reflogEntries: this.reflogEntries,
       pending: this.pending,
       erased: this.erased.size,
+      gone: [...this.erased.values()],
       unreachable,
       ...(payloads !== null && { payloads }),
       problems: this.problems,
+      warnings: await this.unrecorded(),
     };
+  }
+
+  /** Objects that are gone by nobody's order, as far as the audit tells. */
+  private async unrecorded(): Promise<FsckWarning[]> {
+    if (this.erased.size === 0) return [];
+    const recorded = await recordedErasures(this.repository);
+    const isKnown = (record: string | null) =>
+      record !== null && (recorded.has(record) || this.commits.has(record as ObjectId));
+    return [...this.erased.values()]
+      .filter(({ record }) => !isKnown(record))
+      .map(({ id, type, reason, record }) => ({
+        kind: "unrecorded-tombstone" as const,
+        subject: id,
+        detail: `${type}, ${reason}, and refs/audit has no record ${record ?? "of it"}`,
+      }));
   }
 
   private report(kind: FsckProblem["kind"], subject: string, detail: string): void {
@@ -145,7 +174,7 @@ class Fsck {
   private object(object: StoredObject): void {
     this.objects++;
     if ("tombstone" in object) {
-      this.erased.add(object.id);
+      this.erased.set(object.id, goneObject(object));
       return;
     }
     const known = this.inspect(object, object.id);
@@ -202,7 +231,7 @@ class Fsck {
     for (const object of commit.inline) {
       this.objects++;
       if ("tombstone" in object) {
-        this.erased.add(object.id);
+        this.erased.set(object.id, goneObject(object));
         continue;
       }
       const known = this.inspect(object, `${object.id} (in commit ${commit.id})`);

@@ -112,6 +112,11 @@ export interface WriteOptions {
   /** Default: now. Kept to the second. */
   readonly date?: Date;
   readonly step?: StepToRecord;
+  /**
+   * Whose the step is: kept in its record as digests, which name nobody to whoever cannot guess them. Erasing one of these
+   * subjects erases the record.
+   */
+  readonly subjects?: readonly string[];
   /** Revisions recorded as second and later parents: a merge whose result the caller made. */
   readonly mergeParents?: readonly string[];
   /** W3C traceparent. */

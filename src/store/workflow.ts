@@ -28,6 +28,7 @@ import type { BlameLine, BlameOptions } from "./blame.js";
 import { Branch } from "./branch.js";
 import type { CompleteOptions } from "./complete.js";
 import type { DiscardOptions, LeftBehind } from "./discard.js";
+import type { EraseReport, EraseRequest } from "./erase/types.js";
 import type { FsckReport } from "./fsck.js";
 import type { GcOptions, GcReport } from "./gc/collect.js";
 import { type Gathering, type Granularity, gatheringOf } from "./granularity.js";
@@ -708,6 +709,21 @@ export class Workflow {
   async destroyKey(options: DestroyKeyOptions): Promise<DestroyedKey> {
     const { destroyKey } = await import("./keys/change.js");
     return destroyKey(this.repository, options);
+  }
+
+  /**
+   * Takes something out of all of the workflow's history: what stands at paths, what belongs to a subject, with the copies
+   * that are found of it, or everything. Branches go on without it; what is gone leaves tombstones, so that ids and links
+   * still verify. What holds keep is left and told. It may be run again, and must be after a hold is released or a backup restored.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT`, `INVALID_PATH`, `INVALID_NAME`, `INVALID_VALUE`; `HELD` for a whole workflow that
+   *   is held in part; `REF_CONFLICT`, `STORE_READONLY`
+   */
+  async erase(request: EraseRequest): Promise<EraseReport> {
+    const { erase } = await import("./erase/erase.js");
+    const report = await erase(this.repository, request, this.info.subjects);
+    this.record = (await this.repository.storage.readWorkflow(this.id)) ?? this.record;
+    return report;
   }
 
   /** Checks every object, commit, link, ref and log of the workflow; nothing is changed. */

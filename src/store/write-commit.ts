@@ -13,6 +13,7 @@ import { normalize } from "../objects/normalize.js";
 import type { ObjectSink, WrittenObject } from "../objects/sink.js";
 import { encodeTree, type TreeEntry } from "../objects/tree.js";
 import type { CommitRecord, ObjectRecord } from "../storage/port.js";
+import { withSubjects } from "./erase/subjects.js";
 import type { Repository } from "./repository.js";
 import type { StepToRecord, WriteOptions } from "./types.js";
 
@@ -67,7 +68,10 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
     generation = Math.max(generation, parent.generation + 1);
   }
   const before = plan.parents[0]?.inFlight ?? [];
-  const step = options.step && prepareStep(repository, sink, options.step, nextStep, before);
+  const { subjects } = options;
+  if (subjects !== undefined && subjects.length > 0) refuseWithoutStep(options.step);
+  const step =
+    options.step && prepareStep(repository, sink, options.step, nextStep, before, subjects);
   const merge = plan.merge === undefined ? undefined : recordObjects(sink, plan.merge, null);
   const checkpoint = plan.checkpoint && placeRecord(sink, plan.checkpoint);
   const { state, envelope, policy } = plan.root;
@@ -153,6 +157,7 @@ function prepareStep(
   step: StepEntry,
   nextStep: number,
   before: readonly number[],
+  subjects: readonly string[] | undefined,
 ): {
   header: CommitStep;
   link: Link;
@@ -165,7 +170,8 @@ function prepareStep(
   checkOneOf("status", status, step.key === undefined ? SEALED : STEP_STATUSES);
   const others = before.filter((other) => other !== number);
   const maxBytes = repository.context.limits.stateMaxBytes;
-  const record = normalize(step.record, { maxBytes, what: "step record" });
+  const given = normalize(step.record, { maxBytes, what: "step record" });
+  const record = withSubjects(given, repository, subjects);
   const input = inputOf(record);
   const policy = repository.policyOfStep(action, record);
   return {
@@ -179,6 +185,16 @@ function prepareStep(
     inFlight: status === "started" ? [...others, number].sort((a, b) => a - b) : others,
     ...recordObjects(sink, record, policy),
   };
+}
+
+/** @throws AgstateError `INVALID_ARGUMENT` */
+function refuseWithoutStep(step: StepEntry | undefined): void {
+  if (step !== undefined) return;
+  throw new AgstateError(
+    "INVALID_ARGUMENT",
+    "a commit's subjects say whose its step is, and it records none; give the step as well",
+    { field: "subjects" },
+  );
 }
 
 /** Where a record that belongs to one commit is: in the commit's row, or among the objects. */

@@ -1,8 +1,9 @@
 import { resolve } from "node:path";
 import { exportWorkflow } from "../../git/export-workflow.js";
+import { recordExport } from "../../store/erase/exports.js";
 import { escapeLine } from "../render/escape.js";
 import { plural } from "../render/sizes.js";
-import type { Session } from "../session.js";
+import { type Session, userName } from "../session.js";
 
 /** `agstate export --git DIR [--redacted]`. */
 export async function run(
@@ -15,6 +16,8 @@ export async function run(
   const directory = resolve(options.git);
   const { redacted = false } = options;
   const result = await exportWorkflow(workflow, directory, { redacted });
+  const tips = (await workflow.refs()).map(({ id }) => id);
+  await recordExport(workflow.internals, directory, exporter(), tips);
   if (out.json) return void (await out.value({ directory, ...result }));
   await out.line(
     `Wrote ${plural(result.objects, "object")} and ${plural(result.refs, "ref")} to ${escapeLine(directory)}.`,
@@ -32,4 +35,13 @@ export async function run(
     );
   }
   await out.line(`Look at it with git -C ${escapeLine(options.git)} log --graph --all`);
+}
+
+/** Who exports: the user of this computer, if it says who that is. */
+function exporter(): string {
+  try {
+    return userName();
+  } catch {
+    return "agstate";
+  }
 }

@@ -35,6 +35,9 @@ async function print(session: Session, report: FsckReport): Promise<void> {
   for (const { kind, subject, detail } of report.problems) {
     await out.line(`${out.paint.bad(kind)} ${escapeLine(subject)}: ${escapeLine(detail)}`);
   }
+  for (const { kind, subject, detail } of report.warnings) {
+    await out.line(`${out.paint.bold(kind)} ${escapeLine(subject)}: ${escapeLine(detail)}`);
+  }
   const more = [
     report.pending > 0 ? `${report.pending} pending` : "",
     report.erased > 0 ? plural(report.erased, "erased object") : "",

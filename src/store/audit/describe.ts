@@ -7,6 +7,7 @@ import type { ObjectReader } from "../../objects/reader.js";
 import { EVENTS_REF, GENESIS_REF, HOLDS } from "../../refs/names.js";
 import { parseReviewRecord, type ReviewStatus } from "../../reviews/record.js";
 import { BRANCHES, type StoredReflogEntry } from "../../storage/port.js";
+import { ERASURES_REF, parseErasureRecord } from "../erase/record.js";
 import { lineFrom } from "../line.js";
 import { REDECLARED } from "../redeclare.js";
 import type { Repository } from "../repository.js";
@@ -58,6 +59,7 @@ async function tell(
   const gone = entry.new === ZERO_ID;
   if (ref.startsWith(BRANCHES)) return tellBranch(repository, entry, commits);
   if (ref === EVENTS_REF) return tellEvent(repository, commits.get(entry.new));
+  if (ref === ERASURES_REF) return tellErasure(repository, commits.get(entry.new));
   if (ref === GENESIS_REF) return tellGenesis(repository, entry, commits.get(entry.new));
   if (ref.startsWith("refs/tags/")) return plain(gone ? "delete" : "tag");
   if (ref.startsWith(HOLDS)) return plain(gone ? "release" : "hold");
@@ -183,6 +185,17 @@ async function tellEvent(repository: Repository, commit: LoadedCommit | undefine
   if (record === null) return { kind: "moved", steps: null, facts: null };
   const { kind, facts, times } = record;
   return { kind, steps: [], facts: { ...facts, times } };
+}
+
+async function tellErasure(
+  repository: Repository,
+  commit: LoadedCommit | undefined,
+): Promise<Told> {
+  const record = parseErasureRecord(await stateOf(repository, commit));
+  if (record === null) return { kind: "moved", steps: null, facts: null };
+  const { id, kind, status, by, reason, erased } = record;
+  const facts = { request: id, of: kind, status, by, reason, ...erased };
+  return { kind: "erasure", steps: [], facts };
 }
 
 /** A commit's state, as a layer keeps its records; undefined when it is not there, or damaged. */

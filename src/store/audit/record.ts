@@ -20,6 +20,7 @@ const SAYS_MAX_LENGTH = 200;
 const EVENT_KINDS = [
   "refused",
   "collected",
+  "exported",
   "key-rotated",
   "key-destroyed",
 ] as const satisfies readonly AuditKind[];

@@ -10,7 +10,8 @@ import type { Move } from "../watch.js";
  * renewed), `lease-ended`. Of stored merges: `merge-stored`, `merge-settled`. Of reviews: `review-requested`, `approved`,
  * `approval-used`, `discarded`, `expired`, `lapsed`. `refused`: a rule, a person or a review that does not hold kept something
  * from happening. `collected`: a collection removed something. `key-rotated`: the workflow's key was wrapped anew; `key-destroyed`:
- * it, or a subject's, is about to go, and what it encrypted with it. `moved`: any other.
+ * it, or a subject's, is about to go, and what it encrypted with it. `exported`: a copy was written outside
+ * of the store. `erasure`: something was asked to be erased, and, later, what became of it. `moved`: any other.
  */
 export const AUDIT_KINDS = [
   "workflow",
@@ -39,6 +40,8 @@ export const AUDIT_KINDS = [
   "collected",
   "key-rotated",
   "key-destroyed",
+  "exported",
+  "erasure",
   "moved",
 ] as const;
 
@@ -65,7 +68,7 @@ export interface AuditEvent extends Move {
    * where the commits are not in the store any more, or damaged.
    */
   readonly steps: readonly AuditStep[] | null;
-  /** Facts of a review, a refusal or a collection: names, ids and counts; null where there are none. */
+  /** Facts of a review, a refusal, a collection, an export or an erasure: names, ids and counts; null where there are none. */
   readonly facts: { readonly [name: string]: JsonValue } | null;
 }
 
