@@ -22,20 +22,15 @@ import { unwrapLocally, wrapLocally } from "./local.js";
 import {
   keyedDigest,
   newSubjectSeed,
-  SUBJECT_TAG_BYTES,
   subjectCipher,
   subjectTag,
   type WorkflowMaterial,
 } from "./material.js";
 import type { WrappedKey } from "./provider.js";
 import { readSubjectRow, subjectRow, subjectRowKey } from "./rows.js";
+import { BY_SUBJECT, BY_WORKFLOW, SUBJECT_TAG_BYTES, subjectOfSealed } from "./sealed-form.js";
 import type { Siv } from "./siv.js";
 import type { WorkflowKeys } from "./workflow-keys.js";
-
-/** The first byte of a sealed body: by which key. */
-const BY_WORKFLOW = 1;
-/** The subject's tag follows. */
-const BY_SUBJECT = 2;
 
 /** What there is of a workflow's keys. */
 export type KeyState =
@@ -108,9 +103,8 @@ export class DataKeys implements WorkflowKeys, Seal, Opener, RowCipher {
     const tags = new Set<string>();
     for (const record of records) {
       if ("tombstone" in record || record.encoding !== ENCODING.encrypted) continue;
-      if (record.body[0] !== BY_SUBJECT) continue;
-      const tag = tagOf(record.body);
-      if (!this.subjects.has(tag)) tags.add(tag);
+      const tag = subjectOfSealed(record.body);
+      if (tag !== null && !this.subjects.has(tag)) tags.add(tag);
     }
     if (tags.size > 0) await this.load(tags);
   }
@@ -131,8 +125,9 @@ export class DataKeys implements WorkflowKeys, Seal, Opener, RowCipher {
     if (state.kind !== "open") return { reason: this.withheld ?? "key" };
     const [kind] = body;
     if (kind === BY_WORKFLOW) return opened(state.material.blobs, body.subarray(1), id);
-    if (kind === BY_SUBJECT) {
-      const key = this.subjects.get(tagOf(body)) ?? "lost";
+    const tag = subjectOfSealed(body);
+    if (tag !== null) {
+      const key = this.subjects.get(tag) ?? "lost";
       if (typeof key === "string") return { reason: key === "lost" ? "key" : "erased" };
       const text = opened(key.siv, body.subarray(1 + SUBJECT_TAG_BYTES), id);
       return { text, seal: key.seal };
@@ -278,11 +273,6 @@ function cipherOf(workflow: string, tag: string, seed: Uint8Array): SubjectCiphe
 
 function sealed(parts: readonly Uint8Array[]): { body: Buffer; encoding: number } {
   return { body: Buffer.concat(parts), encoding: ENCODING.encrypted };
-}
-
-function tagOf(body: Uint8Array): string {
-  const { buffer, byteOffset } = body;
-  return Buffer.from(buffer, byteOffset + 1, SUBJECT_TAG_BYTES).toString("hex");
 }
 
 function opened(cipher: Siv, body: Uint8Array, id: ObjectId): string {

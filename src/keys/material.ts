@@ -1,5 +1,6 @@
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import type { ObjectId } from "../core/ids.js";
+import { SUBJECT_TAG_BYTES } from "./sealed-form.js";
 import { Siv } from "./siv.js";
 
 /** How long a workflow's data key is, and each AES-SIV key, in bytes. */
@@ -7,9 +8,6 @@ const DATA_KEY_BYTES = 64;
 const SUBJECT_SEED_BYTES = 32;
 const SIV_KEY_BYTES = 64;
 const SECRET_BYTES = 32;
-
-/** How long a subject's tag is, in bytes: what its key is found by, instead of its name. */
-export const SUBJECT_TAG_BYTES = 16;
 
 export function newDataKey(): Buffer {
   return randomBytes(DATA_KEY_BYTES);

@@ -20,6 +20,10 @@ export function subjectRowKey(tag: string): string {
   return SUBJECT_KEYS + tag;
 }
 
+export function isKeyRow({ key }: PendingRow): boolean {
+  return key.startsWith(KEYS);
+}
+
 /** Of an index below 0 the last row stays: a key that is wrapped anew takes the place of the former. */
 const REPLACED = -1;
 /** Of this index the first row stays: a seed of which others may hold ciphertext, and that a key is destroyed. */

@@ -16,6 +16,7 @@ import {
   type RefRow,
   type StoredObject,
 } from "../storage/port.js";
+import { KeyCheck } from "./check-keys.js";
 import { type CheckedPayloads, PayloadCheck } from "./check-payloads.js";
 import { type GoneObject, goneObject, recordedErasures } from "./erase/tombstones.js";
 import { isSaid } from "./redeclare.js";
@@ -34,7 +35,8 @@ export interface FsckProblem {
     | "bad-reflog"
     | "corrupt-pending"
     | "bad-declaration"
-    | "missing-payload";
+    | "missing-payload"
+    | "missing-key";
   /** The object, commit, ref or pending row that is damaged or missing. */
   readonly subject: string;
   readonly detail: string;
@@ -102,12 +104,19 @@ class Fsck {
     this.report("corrupt-object", id, detail),
   );
 
-  constructor(private readonly repository: Repository) {}
+  private readonly keys: KeyCheck;
+
+  constructor(private readonly repository: Repository) {
+    this.keys = new KeyCheck(repository.keys, (key, detail) =>
+      this.report("missing-key", key, detail),
+    );
+  }
 
   async run(): Promise<FsckReport> {
     const { storage, workflow } = this.repository;
     for (let after: string | null = null; ; ) {
       const page = await storage.scanObjects(workflow, after, PAGE);
+      await this.keys.prepare(page.rows);
       for (const object of page.rows) this.object(object);
       after = page.next;
       if (after === null) break;
@@ -127,6 +136,7 @@ class Fsck {
       after = page.next;
       if (after === null) break;
     }
+    this.keys.run();
     await this.declaration();
     const { placed } = this.repository;
     const payloads =
@@ -190,8 +200,11 @@ class Fsck {
       return null;
     }
     if (object.encoding === ENCODING.pointer) this.payloads.add(object);
-    if (object.type === "blob") return { type: "blob", links: [] };
     try {
+      if (object.type === "blob") {
+        this.keys.open(object);
+        return { type: "blob", links: [] };
+      }
       const tree = decodeRecord(object);
       return { type: "tree", links: tree.type === "tree" ? tree.entries : [] };
     } catch (error) {
@@ -304,6 +317,7 @@ class Fsck {
     this.pending++;
     try {
       checkPending(row);
+      this.keys.row(row);
     } catch (error) {
       this.report("corrupt-pending", `${row.key} ${row.index}`, messageOf(error));
     }

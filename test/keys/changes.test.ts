@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { openStore, Withheld, type Workflow } from "../../src/index.js";
+import { hashObject } from "../../src/objects/hash.js";
 import { rotateKey } from "../../src/store/keys/change.js";
 import { testKeys } from "../support/keys.js";
 import { agstateError, all, BACKENDS, makeStore } from "../support/stores.js";
@@ -167,4 +168,66 @@ it("a key that comes or goes while a store is open is noticed when its workflow 
   expect(await read()).toEqual([1, record]);
   await workflow.destroyKey({ reason: "over" });
   expect(await read()).toMatchObject([{ reason: "erased" }, { reason: "erased" }]);
+});
+
+it("fsck tells of keys that are lost, of one that is back, and of what does not open", async () => {
+  const keys = testKeys();
+  const { store, another } = await makeStore("sqlite", { region: "eu", keys });
+  const workflow = await store.createWorkflow("w", DECLARED);
+  const { storage } = workflow.internals;
+  const problems = async () => {
+    const opened = await (await another({ region: "eu", keys })).workflow("w");
+    return (await opened.fsck()).problems.map(({ kind, subject }) => [kind, subject]);
+  };
+  expect(await problems()).toEqual([]);
+  const rows = await storage.readPending("w", ["keys/"]);
+  const change = (dropPending: string[], pending: typeof rows = []) =>
+    storage.write({
+      ...{ workflow: "w", objects: [], moves: [], atomic: true },
+      dropPending,
+      pending,
+    });
+  const subject = rows.find(({ key }) => key.startsWith("keys/subject/"))!.key;
+  await change([subject]);
+  expect(await problems()).toEqual([["missing-key", subject]]);
+  await change(["keys/"]);
+  expect(await problems()).toEqual([
+    ["missing-key", "keys/workflow"],
+    ["missing-key", subject],
+  ]);
+  await change([], rows);
+  expect(await problems()).toEqual([]);
+
+  // Another workflow's key in its place.
+  const other = await store.createWorkflow("other", DECLARED);
+  await storage.write({
+    ...{ workflow: "w", objects: [], moves: [], atomic: true },
+    dropPending: ["keys/workflow"],
+    pending: await storage.readPending("other", ["keys/workflow"]),
+  });
+  await expect(problems()).rejects.toThrow(agstateError("KEY_UNAVAILABLE"));
+  await change(["keys/"], rows);
+
+  await workflow.destroyKey({ reason: "over" });
+  expect(await problems()).toEqual([]);
+  await change([], rows);
+  expect(await problems()).toEqual([["missing-key", "keys/workflow"]]);
+  await other.destroyKey({ reason: "over" });
+});
+
+it("fsck finds a blob that hashes to its id and was not sealed by the workflow's key", async () => {
+  const { store } = await makeStore("memory", { region: "eu", keys: testKeys() });
+  const workflow = await store.createWorkflow("w", DECLARED);
+  const { storage } = workflow.internals;
+  const body = Buffer.from(`\u0001${"x".repeat(40)}`);
+  const id = hashObject("blob", body);
+  const branch = await workflow.canonical();
+  const write = storage.write.bind(storage);
+  storage.write = (batch) =>
+    write({ ...batch, objects: [...batch.objects, { id, type: "blob", body, encoding: 2 }] });
+  await branch.update([{ op: "set", path: "/n", value: 2 }]);
+  storage.write = write;
+  expect((await workflow.fsck()).problems).toMatchObject([
+    { kind: "corrupt-object", subject: id, detail: expect.stringContaining("does not open") },
+  ]);
 });
