@@ -119,7 +119,7 @@ export class StepExecution<Output> {
     } catch (error) {
       // What came out may not be kept here; that it has happened must be.
       if (number !== null && isAgstateError(error, "RESIDENCY_REFUSED")) {
-        const done = { error: failureOf(error), effect: "done" } as const;
+        const done = { error: notKept(failureOf(error)), effect: "done" } as const;
         await this.land("failed", number, attempt, done);
         await this.tell((hooks) =>
           hooks.after?.(this.call(number, attempt), { status: "failed", error }),
@@ -198,8 +198,7 @@ export class StepExecution<Output> {
       return await this.land("failed", number, attempt, { error });
     } catch (refused) {
       if (!isAgstateError(refused, "RESIDENCY_REFUSED")) throw refused;
-      const { message } = refused;
-      return this.land("failed", number, attempt, { error: { ...error, message } });
+      return this.land("failed", number, attempt, { error: notKept(error) });
     }
   }
 
@@ -340,4 +339,12 @@ class ToolFailure extends Error {
   ) {
     super("the tool failed", { cause });
   }
+}
+
+/**
+ * A failure without what its message says. What stands there is too short to be known as a copy, should it belong to another
+ * region itself, and be met elsewhere.
+ */
+function notKept(error: StepFailure): StepFailure {
+  return { ...error, message: "not kept here" };
 }

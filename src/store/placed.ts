@@ -61,8 +61,8 @@ export class PlacedParts implements Resolver {
     const hash = this.hashOf(text);
     const strings = stringHashes((given) => keys.digest(given), value);
     const pointer = { region, classification, hash, strings };
-    this.known?.learn(pointer);
-    this.foreign?.guard.addNew({ region, hash, workflow: keys.workflow }, value);
+    const owner = { region, hash, workflow: keys.workflow };
+    if (this.foreign?.guard.addNew(owner, value)) this.known?.learn(pointer);
     const sealed =
       keys.keyed === "payloads" ? { sealed: seal.seal(text).body.toString("base64") } : {};
     return { body: pointerText(pointer), foreign: { region, hash, text, ...sealed } };

@@ -271,7 +271,7 @@ export class Agent {
     );
     const some = this.random() < 0.5 ? text : part;
     const said = this.random() < 0.3 ? JSON.stringify({ result: some }) : some;
-    return this.random() < 0.5 ? said : `as it says: ${said}, so be it`;
+    return this.random() < 0.5 ? said : `${this.letters(9)} ${said}, ${this.letters(9)}`;
   }
 
   /** A name that is a text of a region; as a string of its own it may be short. */

@@ -220,6 +220,25 @@ describe("a copy of it", () => {
   });
 });
 
+describe("what was refused as a payload", () => {
+  it("does not belong to the region where it was to go", async () => {
+    const { regions, workflow, branch } = await makeTrip();
+    const other = await regions.createWorkflow("tour", {
+      storageRegion: "us",
+      placement: [{ path: "/state/notes", region: "eu" }],
+    });
+    const text = "a note that belongs to Europe alone";
+    const tour = await other.canonical();
+    await tour.update([{ op: "set", path: "/notes", value: text }]);
+    await expect(
+      branch.update([{ op: "set", path: "/customer/note", value: text }]),
+    ).rejects.toEqual(agstateError("RESIDENCY_REFUSED", { region: "eu", into: "us" }));
+    // At home it is where it belongs.
+    await branch.update([{ op: "set", path: "/note", value: text }]);
+    expect(await workflow.stateAt(branch.name, "/note")).toBe(text);
+  });
+});
+
 describe("commits that wait", () => {
   it("are looked at as they are made, and are lost when a payload came that they have a copy of", async () => {
     const { workflow } = await makeTrip();

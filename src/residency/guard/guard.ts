@@ -67,12 +67,15 @@ export class CopyGuard {
   /**
    * Keeps what is about to be written as a payload, unless it is a copy of another region's: that is going to be refused, and
    * must not be taken for this region's.
+   *
+   * @returns whether it was kept
    */
-  addNew(owner: ForeignPayload, value: JsonValue): void {
+  addNew(owner: ForeignPayload, value: JsonValue): boolean {
     for (const text of stringsOf(value)) {
-      if (this.find(text, owner.region) !== undefined) return;
+      if (this.find(text, owner.region) !== undefined) return false;
     }
     this.add(owner, value);
+    return true;
   }
 
   private makeRoom(units: number): void {

@@ -43,7 +43,7 @@ export class KnownStrings {
   /** Learns of a pointer that was read. */
   learn({ region, hash, strings }: Pointer): void {
     const owner = { region, hash, workflow: this.workflow };
-    for (const string of strings) this.owners.set(string, owner);
+    for (const string of strings) if (!this.owners.has(string)) this.owners.set(string, owner);
   }
 
   /** Whose string a text is, as a whole, if it may not go into a region. */
