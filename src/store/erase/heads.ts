@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
-import type { JsonValue } from "../../core/json.js";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../core/json.js";
 import { formatPointer } from "../../core/json-pointer.js";
 import { type LoadedCommit, ROOT_PARTS, type RootPart } from "../../objects/commit-reader.js";
 import { decodeValue } from "../../objects/decode.js";
@@ -44,6 +44,15 @@ export interface Cleaning {
   readonly needles: Needles;
 }
 
+/** Heads that were replaced, by what they were. */
+type Moved = Map<string, string>;
+
+/** What is known from one head to the next. */
+interface Known {
+  readonly touching: Touching;
+  readonly moved: Moved;
+}
+
 /**
  * Gives each branch and stored merge whose head holds any of it a new head that does not, by compare-and-swap: on top of the
  * old one, so that work goes on from there.
@@ -56,10 +65,13 @@ export async function cleanHeads(
 ): Promise<ErasedHead[]> {
   const heads: ErasedHead[] = [];
   const touching = new Touching(cleaning.found);
+  const moved: Moved = new Map();
   for (const prefix of [BRANCHES, MERGES]) {
     for (const row of await repository.refs.list(prefix)) {
-      const head = await cleanHead(repository, cleaning, touching, row);
-      if (head !== null) heads.push(head);
+      const head = await cleanHead(repository, cleaning, { touching, moved }, row);
+      if (head === null) continue;
+      heads.push(head);
+      moved.set(head.old, head.new);
     }
   }
   return heads;
@@ -68,7 +80,7 @@ export async function cleanHeads(
 async function cleanHead(
   repository: Repository,
   cleaning: Cleaning,
-  touching: Touching,
+  known: Known,
   first: RefRow,
 ): Promise<ErasedHead | null> {
   let row = first;
@@ -77,7 +89,7 @@ async function cleanHead(
     const { commit, objects: reader } = await repository.withState(row.id, true, CARRIED);
     const { name } = row;
     const prepared = await repository.keys.encoding(() =>
-      cleanCommit(repository, cleaning, touching, { commit, reader }, name),
+      cleanCommit(repository, cleaning, known, { commit, reader }, name),
     );
     if (prepared === null) return null;
     const update: RefUpdate = {
@@ -113,7 +125,7 @@ async function cleanHead(
 async function cleanCommit(
   repository: Repository,
   { id, by, paths, needles }: Cleaning,
-  touching: Touching,
+  { touching, moved }: Known,
   { commit, reader }: { readonly commit: LoadedCommit; readonly reader: ObjectReader },
   ref: string,
 ): Promise<PreparedCommit | null> {
@@ -141,8 +153,11 @@ async function cleanCommit(
     const before = await decodeValue(reader, link);
     const cleaned = touched ? cleanValue(before, paths.get(part) ?? [], needles) : before;
     changed ||= cleaned !== before;
-    if (part === "merge") merge = cleaned;
-    else if (part === "checkpoint") {
+    if (part === "merge") {
+      // What it is to merge are the heads that took the place of those that it was asked with.
+      merge = cleaned === undefined ? undefined : withSources(cleaned, moved);
+      changed ||= merge !== cleaned;
+    } else if (part === "checkpoint") {
       checkpoint = cleaned === undefined ? undefined : encodeValue(sink, cleaned, null);
     } else if (cleaned === before) root[part] = link;
     else if (cleaned === undefined) {
@@ -158,7 +173,11 @@ async function cleanCommit(
   const keeps = checkpoint !== undefined;
   return prepareCommit(repository, {
     sink,
-    parents: isMerge ? await repository.commits.readAll(commit.parents as ObjectId[]) : [commit],
+    parents: isMerge
+      ? await repository.commits.readAll(
+          commit.parents.map((id) => (moved.get(id) ?? id) as ObjectId),
+        )
+      : [commit],
     root,
     author: by,
     minStep: commit.nextStep,
@@ -169,6 +188,19 @@ async function cleanCommit(
       ...(keeps && externalId !== undefined && !needles.within(externalId) ? { externalId } : {}),
     },
   });
+}
+
+/** The request of a stored merge, with the heads that its sources have now. */
+function withSources(request: JsonValue, moved: Moved): JsonValue {
+  if (!isJsonObject(request) || !Array.isArray(request.sources)) return request;
+  let changed = false;
+  const sources = request.sources.map((source: JsonValue) => {
+    const head = isJsonObject(source) ? moved.get(source.head as string) : undefined;
+    if (head === undefined) return source;
+    changed = true;
+    return { ...(source as JsonObject), head };
+  });
+  return changed ? { ...request, sources } : request;
 }
 
 /** Encodes a value of which little has changed: the rest is linked to as it is. */

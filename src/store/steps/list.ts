@@ -1,6 +1,7 @@
 import { AgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
+import { isWithheld, type Withheld } from "../../core/withheld.js";
 import type { StepAction, StepStatus } from "../../objects/commit.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import type { StateOperation } from "../../objects/draft/operations.js";
@@ -8,7 +9,7 @@ import { STEP_RECORD_VERSION, type StepFailure, type StepRecord } from "../../st
 import { LINE_PAGE_COMMITS, lineFrom } from "../line.js";
 import type { Repository } from "../repository.js";
 import type { StepBranch } from "./handle.js";
-import { recordOf } from "./read.js";
+import { recordOf, recordOrWithheld } from "./read.js";
 
 /** A step, as far as the log tells of it. */
 export interface StepDetails {
@@ -65,13 +66,20 @@ export async function* listSteps(
     seen.add(step.number);
     if (action !== undefined && step.action !== action) continue;
     if (status !== undefined && step.status !== status) continue;
-    const record = await recordOf(commit, objects);
-    if (record === null) continue;
+    const found = await recordOrWithheld(commit, objects);
+    if (found === null) continue;
+    const record = isWithheld(found) ? untold(commit, found) : found;
     if (name !== undefined && record.name !== name) continue;
     if (since !== undefined && record.startedAt < since.getTime()) continue;
     told++;
     yield detailsOf(commit, step, record);
   }
+}
+
+/** What is told of a step whose record is not: by its commit's headers it is known that there was one. */
+function untold({ committerTime }: LoadedCommit, { reason }: Withheld): StepRecord {
+  const name = reason === "erased" || reason === "expired" ? `[${reason}]` : "[withheld]";
+  return { v: STEP_RECORD_VERSION, name, attempt: 1, startedAt: committerTime * 1000 };
 }
 
 function detailsOf(

@@ -1,6 +1,8 @@
+import type { JsonValue } from "../../core/json.js";
+import { isWithheld, type Withheld } from "../../core/withheld.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { decodeValue } from "../../objects/decode.js";
-import type { ObjectReader } from "../../objects/reader.js";
+import { type ObjectReader, refuseWithheld } from "../../objects/reader.js";
 import { parseStepRecord, type StepRecord } from "../../steps/record.js";
 import type { RecordedStep } from "../../steps/run.js";
 import { lineFrom } from "../line.js";
@@ -15,9 +17,19 @@ export async function recordOf(
   commit: LoadedCommit,
   objects: ObjectReader,
 ): Promise<StepRecord | null> {
+  const record = await recordOrWithheld(commit, objects);
+  return isWithheld(record) ? null : record;
+}
+
+/** The same, or what stands in the record's place where it is not told: that there is one is known. */
+export async function recordOrWithheld(
+  commit: LoadedCommit,
+  objects: ObjectReader,
+): Promise<StepRecord | Withheld | null> {
   const link = commit.root.step;
   if (commit.step === undefined || link === undefined) return null;
-  return parseStepRecord(await decodeValue(objects, link));
+  const value: unknown = await decodeValue(objects, link);
+  return isWithheld(value) ? value : parseStepRecord(value as JsonValue);
 }
 
 /** What a branch has on record of a run. */
@@ -29,7 +41,11 @@ export interface RunOnRecord {
   readonly steps: readonly RecordedStep[];
 }
 
-/** Reads back along first parents to where a run began. */
+/**
+ * Reads back along first parents to where a run began.
+ *
+ * @throws AgstateError `ERASED`, `WITHHELD` where the record of a step is not told: it may be one that must not be done again
+ */
 export async function readRun(
   repository: Repository,
   head: LoadedCommit,
@@ -40,7 +56,8 @@ export async function readRun(
   const steps = new Map<number, Mutable<RecordedStep>>();
   let end: StepRecord | null = null;
   for await (const { commit, objects } of lineFrom(repository, head.id, "step")) {
-    const record = await recordOf(commit, objects);
+    const record = await recordOrWithheld(commit, objects);
+    if (isWithheld(record)) throw refuseWithheld(record);
     if (record === null || commit.step === undefined || record.place?.run !== run) continue;
     if (record.name === RUN_BEGINS) return { begin: record, end, steps: sorted(steps) };
     const { number, action, status, key } = commit.step;
