@@ -73,6 +73,7 @@ const owned = {
   "@langchain/langgraph-checkpoint-sqlite": ["langgraph"],
   "@noble/ciphers": ["keys"],
   "@noble/hashes": ["objects"],
+  luxon: ["store"],
   "fast-json-stable-stringify": ["objects"],
 };
 

@@ -7,6 +7,7 @@ export { AgstateError, ERROR_CODES, type ErrorCode, isAgstateError } from "./cor
 export type { Finding } from "./core/finding.js";
 export type { JsonValue } from "./core/json.js";
 export { DEFAULT_LIMITS, type Limits } from "./core/limits.js";
+export type { RetentionPolicy } from "./core/period.js";
 export type { StepCall, StepClass, StepGrant, StepHooks, StepOutcome } from "./core/step-hooks.js";
 export { isWithheld, Withheld, type WithheldReason } from "./core/withheld.js";
 export { readGovernanceFile } from "./governance/file.js";
@@ -53,7 +54,7 @@ export type {
   ToolCall,
 } from "./steps/spec.js";
 export { StepError } from "./steps/step-error.js";
-export type { Storage, StoreDescription, Usage } from "./storage/port.js";
+export type { Compacted, Storage, StoreDescription, Usage } from "./storage/port.js";
 export {
   type AuditCheckpoint,
   type CheckpointRef,
@@ -116,6 +117,15 @@ export type {
 } from "./store/merge/types.js";
 export type { DeclarationChange, RedeclareOptions } from "./store/redeclare.js";
 export type {
+  HistoryReport,
+  Keeper,
+  Kept,
+  PayloadReport,
+  RetentionOptions,
+  RetentionReport,
+  Tally,
+} from "./store/retention/types.js";
+export type {
   ApproveOptions,
   DecideOptions,
   Review,
@@ -130,6 +140,7 @@ export type {
   SpeculateResult,
   SpeculationStrategy,
 } from "./store/speculate.js";
+export type { AgentStats, Share, WorkflowStats } from "./store/stats.js";
 export type { StepDetails, StepFilter } from "./store/steps/list.js";
 export type { RunOptions } from "./store/steps/run.js";
 export type {

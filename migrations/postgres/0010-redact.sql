@@ -4,10 +4,11 @@
 --
 -- Ids come as one string of bytes, sorted, and so do tombstones, with their lengths. Of a commit's parents those
 -- given remain. What the row of such a commit keeps of a ref's log becomes a row of its own, since the log entry has its
--- old id from the first parent. Done again, it changes nothing.
+-- old id from the first parent. With p_by, only rows that this collection has condemned, and nobody freshened since,
+-- get tombstones. Done again, it changes nothing.
 CREATE FUNCTION redact(
   p_workflow uuid, t_ids bytea, t_length int[], p_tombstones bytea, c_ids bytea,
-  g_ids bytea, g_parents int[], p_parents bytea, d_key text[], d_index int[],
+  g_ids bytea, g_parents int[], p_parents bytea, d_key text[], d_index int[], p_by bigint,
   OUT objects bigint, OUT inline bigint, OUT grafts bigint, OUT pending bigint, OUT bytes bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -40,7 +41,8 @@ BEGIN
     ORDER BY t.id FOR NO KEY UPDATE;
   FOR r IN
     SELECT t.id, t.inline AS packed FROM :"schema".commits AS t
-      WHERE t.workflow_id = p_workflow AND t.id = ANY (held) AND t.inline IS NOT NULL ORDER BY t.id
+      WHERE t.workflow_id = p_workflow AND t.id = ANY (held) AND t.inline IS NOT NULL
+        AND (p_by IS NULL OR t.seen_at = -p_by) ORDER BY t.id
   LOOP
     src := r.packed || ''::bytea;
     made := ''; n := 0; at := 1;
@@ -102,7 +104,8 @@ BEGIN
   FOR i IN 1 .. cardinality(ids) LOOP
     v_id := ids[i]; v_body := tombstones[i];
     SELECT length(t.body) INTO len FROM :"schema".objects AS t
-      WHERE t.workflow_id = p_workflow AND t.id = v_id AND t.kind = 0;
+      WHERE t.workflow_id = p_workflow AND t.id = v_id AND t.kind = 0
+        AND (p_by IS NULL OR t.seen_at = -p_by);
     CONTINUE WHEN NOT FOUND;
     UPDATE :"schema".objects AS t SET kind = 1, encoding = 0, body = v_body
       WHERE t.workflow_id = p_workflow AND t.id = v_id AND t.kind = 0;

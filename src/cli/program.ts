@@ -7,6 +7,7 @@ import { addHoldCommands } from "./hold-commands.js";
 import { addKeyCommands } from "./key-commands.js";
 import { addMergeCommands } from "./merge-commands.js";
 import { addRegionCommands } from "./region-commands.js";
+import { addRetentionCommands } from "./retention-commands.js";
 import { addReviewCommands } from "./review-commands.js";
 import { addRulesCommands } from "./rules-commands.js";
 import { type GlobalOptions, Session } from "./session.js";
@@ -73,7 +74,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--state <file>", 'the first state of canonical, a JSON file or "-"')
     .option("--classification <class>", "public, internal, sensitive or regulated")
     .option("--region <name>", "the region that its data stays in")
-    .option("--retention <period>", "how long history is kept, such as P90D")
+    .option("--retention <policy>", "how long: P90D of payload, or payload=P90D;history=P1Y")
     .option("--isolate <path...>", "paths whose values are kept as objects of their own")
     .option(
       "--subjects <path...>",
@@ -224,6 +225,11 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .action(action(() => import("./commands/gc.js")));
 
   addEraseCommand(program, action);
+  addRetentionCommands(program, action);
+
+  command(program, "stats", "show how much is stored, and by which agents' branches").action(
+    action(() => import("./commands/stats.js")),
+  );
 
   command(program, "compact", "give back the space of what is gone, of all workflows").action(
     action(() => import("./commands/compact.js")),

@@ -242,7 +242,7 @@ async function walk(
     // What a root has not, nobody wrote.
     if (known === 0 && left !== null) left = await passing.pass(place, undefined, left);
     if (left === null) continue;
-    const cutOff = known < commit.parents.length;
+    const cutOff = known < commit.parents.length || commit.cut !== undefined;
     for (const at of left.all()) {
       await answer(commit, at, (question) => cutOff || passing.lost.has(question));
     }

@@ -35,6 +35,11 @@ export class GraphCache {
   /** @param maxNodes how many commits a graph has a number for when it counts as full */
   constructor(readonly maxNodes: number) {}
 
+  /** Begins anew; walks under way go on with what they have. */
+  forget(): void {
+    this.#graph = new CommitGraph();
+  }
+
   get graph(): CommitGraph {
     if (this.#graph.size >= this.maxNodes) this.#graph = new CommitGraph();
     return this.#graph;

@@ -1,3 +1,4 @@
+import { isAgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import type { GraphNode } from "../storage/port.js";
 import { DescendingWalk } from "./descending-walk.js";
@@ -60,7 +61,11 @@ export class HistoryReader {
    * asked only when it is on top of the stack: offering one too early does no
    * harm, since its last child offers it again further up.
    */
-  async *topoWalk(tips: readonly ObjectId[]): AsyncGenerator<GraphNode, void, undefined> {
+  topoWalk(tips: readonly ObjectId[]): AsyncGenerator<GraphNode, void, undefined> {
+    return this.#walkAgain(() => this.#topoWalk(tips));
+  }
+
+  async *#topoWalk(tips: readonly ObjectId[]): AsyncGenerator<GraphNode, void, undefined> {
     const reader = this.#reader();
     const numbers = await reader.read([...new Set(tips)]);
     const starts = numbers.map((number) => reader.graph.node(number));
@@ -108,7 +113,11 @@ export class HistoryReader {
   }
 
   /** Goes from a commit to its first parent, and so on down to a root. */
-  async *firstParentWalk(tip: ObjectId): AsyncGenerator<GraphNode, void, undefined> {
+  firstParentWalk(tip: ObjectId): AsyncGenerator<GraphNode, void, undefined> {
+    return this.#walkAgain(() => this.#firstParentWalk(tip));
+  }
+
+  async *#firstParentWalk(tip: ObjectId): AsyncGenerator<GraphNode, void, undefined> {
     const reader = this.#reader();
     let next: ObjectId | undefined = tip;
     while (next !== undefined) {
@@ -119,9 +128,14 @@ export class HistoryReader {
     }
   }
 
+  /** Remembers nothing that was read any more: commits were cut from their parents. */
+  forget(): void {
+    this.#cache.forget();
+  }
+
   /** Reads commits, and some of their ancestors, for walks that begin there soon. */
   async load(tips: readonly ObjectId[]): Promise<void> {
-    await this.#reader().read([...new Set(tips)]);
+    await this.#again(() => this.#reader().read([...new Set(tips)]));
   }
 
   /** Whether `ancestor` is reached from `descendant`. */
@@ -133,7 +147,11 @@ export class HistoryReader {
    * Counts what each of two commits reaches and the other does not, as
    * `git rev-list --left-right --count a...b` does.
    */
-  async aheadBehind(a: ObjectId, b: ObjectId): Promise<{ ahead: number; behind: number }> {
+  aheadBehind(a: ObjectId, b: ObjectId): Promise<{ ahead: number; behind: number }> {
+    return this.#again(() => this.#aheadBehind(a, b));
+  }
+
+  async #aheadBehind(a: ObjectId, b: ObjectId): Promise<{ ahead: number; behind: number }> {
     const reader = this.#reader();
     const [left, right] = await reader.read([a, b]);
     const walk = new DescendingWalk(reader);
@@ -153,7 +171,11 @@ export class HistoryReader {
   }
 
   /** The commits that `tip` reaches and none of `others` does, as `git rev-list tip --not others...`, by falling generation. */
-  async notReached(tip: ObjectId, others: readonly ObjectId[]): Promise<ObjectId[]> {
+  notReached(tip: ObjectId, others: readonly ObjectId[]): Promise<ObjectId[]> {
+    return this.#again(() => this.#notReached(tip, others));
+  }
+
+  async #notReached(tip: ObjectId, others: readonly ObjectId[]): Promise<ObjectId[]> {
     const reader = this.#reader();
     const [left, ...rights] = await reader.read([tip, ...others]);
     const walk = new DescendingWalk(reader);
@@ -179,11 +201,15 @@ export class HistoryReader {
    * generation, equal ones by id; unrelated histories have none.
    */
   mergeBases(a: ObjectId, others: readonly ObjectId[]): Promise<ObjectId[]> {
-    return mergeBases(this.#reader(), a, others);
+    return this.#again(() => mergeBases(this.#reader(), a, others));
   }
 
   /** Finds which of the tips are ancestors of the target, in one walk that ends at the oldest tip. */
-  async mergedInto(tips: readonly ObjectId[], target: ObjectId): Promise<Set<ObjectId>> {
+  mergedInto(tips: readonly ObjectId[], target: ObjectId): Promise<Set<ObjectId>> {
+    return this.#again(() => this.#mergedInto(tips, target));
+  }
+
+  async #mergedInto(tips: readonly ObjectId[], target: ObjectId): Promise<Set<ObjectId>> {
     const reader = this.#reader();
     const [start, ...sought] = await reader.read([target, ...tips]);
     const floor = sought.reduce(
@@ -205,6 +231,40 @@ export class HistoryReader {
       if (reading !== undefined) await reading;
     }
     return merged;
+  }
+
+  /**
+   * Does something once more, without what is remembered, when a commit is not stored: another process may have dropped
+   * history since that was read. Only damage stays missing.
+   */
+  async #again<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isAgstateError(error, "MISSING_OBJECT")) throw error;
+      this.forget();
+      return work();
+    }
+  }
+
+  /** The same for a walk: what was given is not given again. */
+  async *#walkAgain(
+    walk: () => AsyncGenerator<GraphNode, void, undefined>,
+  ): AsyncGenerator<GraphNode, void, undefined> {
+    const given = new Set<ObjectId>();
+    for (let again = false; ; again = true) {
+      try {
+        for await (const node of walk()) {
+          if (given.has(node.id)) continue;
+          given.add(node.id);
+          yield node;
+        }
+        return;
+      } catch (error) {
+        if (again || !isAgstateError(error, "MISSING_OBJECT")) throw error;
+        this.forget();
+      }
+    }
   }
 
   #reader(): GraphReader {

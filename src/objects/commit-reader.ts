@@ -16,6 +16,8 @@ export type RootLinks = { readonly [Part in RootPart]?: Link | undefined };
 export interface LoadedCommit extends CommitFields {
   readonly id: ObjectId;
   readonly generation: number;
+  /** Parents that its body names and its row does not any more: the history below them was dropped. Absent: none. */
+  readonly cut?: readonly ObjectId[] | undefined;
   readonly root: RootLinks;
   /** The objects that live in the commit's row. */
   readonly inline: ReadonlyMap<ObjectId, DecodedObject>;
@@ -49,8 +51,18 @@ export function loadCommit(record: CommitRecord, opener: Opener = CLOSED): Loade
     if ((ROOT_PARTS as readonly string[]).includes(entry.name))
       root[entry.name as RootPart] = entry;
   }
-  const { id, parents, generation } = record;
-  return { ...fields, id, parents, generation, root, inline };
+  const { id, generation, parents } = record;
+  const cut = parentsCut(fields, record);
+  return { ...fields, id, generation, parents, ...(cut.length > 0 && { cut }), root, inline };
+}
+
+/** Parents that a commit's body names and its row does not. */
+function parentsCut(
+  body: Pick<CommitFields, "parents">,
+  row: Pick<CommitRecord, "parents">,
+): ObjectId[] {
+  if (body.parents.length === row.parents.length) return [];
+  return body.parents.filter((parent) => !row.parents.includes(parent));
 }
 
 /** Reads the commits of one workflow, through a cache. */

@@ -25,6 +25,9 @@ export class RevisionResolver {
   constructor(
     private readonly storage: Storage,
     private readonly workflow: string,
+    /** Says why the history ends at a commit that had parents; undefined where it had none. */
+    private readonly explainEnd: (id: ObjectId) => Promise<string | undefined> = async () =>
+      undefined,
   ) {}
 
   /**
@@ -161,7 +164,9 @@ export class RevisionResolver {
       const [node] = await this.storage.readGraph(this.workflow, [from], 1);
       const parent = node?.parents[step.count - 1];
       if (parent === undefined) {
-        throw notFound(revision, `commit ${from} has ${node?.parents.length ?? 0} parents`);
+        const count = node?.parents.length ?? 0;
+        const why = count === 0 ? await this.explainEnd(from) : undefined;
+        throw notFound(revision, why ?? `commit ${from} has ${count} parents`);
       }
       return parent;
     }
@@ -178,7 +183,8 @@ export class RevisionResolver {
       }
       const parent = nodes.get(id)?.parents[0];
       if (parent === undefined) {
-        throw notFound(revision, `the history ends ${step.count - left} commits back, at ${id}`);
+        const why = (await this.explainEnd(id)) ?? `at ${id}`;
+        throw notFound(revision, `the history ends ${step.count - left} commits back, ${why}`);
       }
       id = parent;
     }

@@ -4,7 +4,7 @@ import { AgstateError, isAgstateError } from "../core/errors.js";
 import { isJsonObject } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
-import { isPeriod } from "../core/period.js";
+import { parseRetention, retentionText } from "../core/period.js";
 import { compileIsolation } from "../objects/isolation.js";
 import { type Environment, type FilledUrl, fillUrl } from "./variables.js";
 
@@ -179,16 +179,24 @@ function defaultsAt(given: unknown): RegionDefaults {
   }
   const defaults = objectAt(given, at, ["classification", "retentionPolicy", "isolation"]);
   const { classification, retentionPolicy, isolation } = defaults;
-  if (retentionPolicy !== undefined && !isPeriod(retentionPolicy)) {
-    throw invalid(`${at}/retentionPolicy`, "is not an ISO 8601 period; write for example P90D");
-  }
   return {
     ...(classification === undefined
       ? {}
       : { classification: classificationAt(classification, `${at}/classification`) }),
-    ...(retentionPolicy === undefined ? {} : { retentionPolicy }),
+    ...(retentionPolicy === undefined
+      ? {}
+      : { retentionPolicy: retentionAt(retentionPolicy, `${at}/retentionPolicy`) }),
     ...(isolation === undefined ? {} : { isolation: isolationAt(isolation, `${at}/isolation`) }),
   };
+}
+
+function retentionAt(given: unknown, at: string): string {
+  try {
+    return retentionText(parseRetention(given));
+  } catch (error) {
+    if (!isAgstateError(error, "INVALID_ARGUMENT")) throw error;
+    throw invalid(at, `is no retention policy: ${error.message}`);
+  }
 }
 
 function isolationAt(given: unknown, at: string): readonly string[] {

@@ -333,6 +333,8 @@ export interface SeenRow {
   readonly seenAt: number;
   /** What the row holds, in bytes of bodies. */
   readonly bytes: number;
+  /** Whether it is a tombstone. */
+  readonly erased: boolean;
 }
 
 /** What a sweep did. */
@@ -353,6 +355,11 @@ export interface Redaction {
    * all. A log entry that was kept with such a commit is kept on its own.
    */
   readonly grafts: readonly { readonly id: ObjectId; readonly parents: readonly ObjectId[] }[];
+  /**
+   * Only what this collection has condemned, and no write freshened nor another collection condemned since, becomes
+   * a tombstone: rows of objects, and copies in rows of commits. Absent: whatever is named.
+   */
+  readonly condemnedBy?: number | undefined;
   /** Pending rows that go, each by its key and index. */
   readonly pending?: readonly { readonly key: string; readonly index: number }[] | undefined;
 }

@@ -6,7 +6,7 @@ import {
 } from "../core/classification.js";
 import { AgstateError } from "../core/errors.js";
 import { checkIdentity, quoteForMessage } from "../core/names.js";
-import { isPeriod } from "../core/period.js";
+import { parseRetention, retentionText } from "../core/period.js";
 import type { PlacedPart } from "../objects/data-policy.js";
 import { checkPlacement } from "./placement.js";
 import type { WorkflowDeclaration } from "./types.js";
@@ -61,14 +61,8 @@ export function checkDeclaration(
       { classification },
     );
   }
-  const retentionPolicy = given.retentionPolicy ?? null;
-  if (retentionPolicy !== null && !isPeriod(retentionPolicy)) {
-    throw new AgstateError(
-      "INVALID_ARGUMENT",
-      `retention policy ${quoteForMessage(String(retentionPolicy))} is not an ISO 8601 period; write for example P90D`,
-      { retentionPolicy },
-    );
-  }
+  const retention = given.retentionPolicy ?? null;
+  const retentionPolicy = retention === null ? null : retentionText(parseRetention(retention));
   const isolation = [...new Set(given.isolation ?? [])].sort();
   const subjects = [...new Set(given.subjects ?? [])].sort();
   const placement = checkPlacement(given.placement ?? [], classification, storageRegion);

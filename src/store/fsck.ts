@@ -22,6 +22,7 @@ import { type GoneObject, goneObject, recordedErasures } from "./erase/tombstone
 import { isSaid } from "./redeclare.js";
 import { chainOf } from "./reflog-chain.js";
 import type { Repository } from "./repository.js";
+import { type BoundaryRecord, recordedBoundaries, rowProblem } from "./retention/records.js";
 
 /** One thing that is wrong. */
 export interface FsckProblem {
@@ -97,6 +98,8 @@ class Fsck {
     ObjectId,
     { generation: number; parents: readonly ObjectId[] }
   >();
+  /** Commits whose parents were dropped, as is on record. */
+  private boundaries: ReadonlyMap<string, BoundaryRecord> = new Map();
   private reflogEntries = 0;
   private pending = 0;
   private objects = 0;
@@ -114,6 +117,7 @@ class Fsck {
 
   async run(): Promise<FsckReport> {
     const { storage, workflow } = this.repository;
+    this.boundaries = await recordedBoundaries(this.repository);
     for (let after: string | null = null; ; ) {
       const page = await storage.scanObjects(workflow, after, PAGE);
       await this.keys.prepare(page.rows);
@@ -223,9 +227,8 @@ class Fsck {
     }
     try {
       const fields = decodeCommit(record.body, record.id);
-      if (fields.parents.join() !== record.parents.join()) {
-        this.report("bad-graph", record.id, "its row names other parents than its body");
-      }
+      const problem = rowProblem(fields, record, this.boundaries.get(record.id));
+      if (problem !== undefined) this.report("bad-graph", record.id, problem);
       if (fields.committerTime !== record.time) {
         this.report("bad-graph", record.id, "its row has another date than its body");
       }
@@ -284,6 +287,8 @@ class Fsck {
           this.report("missing-commit", parent, `parent of ${id}`);
         } else generation = Math.max(generation, row.generation + 1);
       }
+      // One whose parents were dropped keeps its generation.
+      if (commit.parents.length === 0 && this.boundaries.has(id)) continue;
       if (commit.parents.every((p) => this.commits.has(p)) && generation !== commit.generation) {
         this.report("bad-graph", id, `generation ${commit.generation} instead of ${generation}`);
       }

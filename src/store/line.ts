@@ -1,3 +1,4 @@
+import { isAgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import type { LoadedCommit, RootPart } from "../objects/commit-reader.js";
 import type { ObjectReader } from "../objects/reader.js";
@@ -25,6 +26,29 @@ export async function* lineFrom(
   tip: ObjectId,
   entry: RootPart,
   pageCommits = LINE_PAGE_COMMITS,
+): AsyncGenerator<OnLine, void, undefined> {
+  const given = new Set<ObjectId>();
+  for (let again = false; ; again = true) {
+    try {
+      for await (const one of readLine(repository, tip, entry, pageCommits)) {
+        if (given.has(one.commit.id)) continue;
+        given.add(one.commit.id);
+        yield one;
+      }
+      return;
+    } catch (error) {
+      // Another process may have dropped history since commits were remembered: only damage stays missing.
+      if (again || !isAgstateError(error, "MISSING_OBJECT")) throw error;
+      repository.context.commitCache.clear();
+    }
+  }
+}
+
+async function* readLine(
+  repository: Repository,
+  tip: ObjectId,
+  entry: RootPart,
+  pageCommits: number,
 ): AsyncGenerator<OnLine, void, undefined> {
   const { commits, objects, history } = repository;
   if (!objects.readsAhead) {

@@ -23,7 +23,7 @@ import {
   ObjectReader,
   type ObjectsAtHand,
 } from "../objects/reader.js";
-import type { Seal } from "../objects/sealing.js";
+import type { Opener, Seal } from "../objects/sealing.js";
 import { ObjectSink, type PointedTo } from "../objects/sink.js";
 import { EVENTS_REF } from "../refs/names.js";
 import { RefStore, type UpdateBatch } from "../refs/ref-store.js";
@@ -117,7 +117,11 @@ export class Repository {
         if (!isAudit(batch)) await context.refused?.(this, error);
       },
     });
-    this.revisions = new RevisionResolver(storage, workflow);
+    this.revisions = new RevisionResolver(storage, workflow, async (id) => {
+      if ((await this.commits.read(id)).cut === undefined) return undefined;
+      const { explainBoundary } = await import("./retention/records.js");
+      return explainBoundary(this, id);
+    });
     const near = storage.readGraphNear?.bind(storage);
     this.graph = {
       read: (ids, limit) => storage.readGraph(workflow, ids, limit),
@@ -127,6 +131,11 @@ export class Repository {
     this.history = new HistoryReader(this.graph);
     this.statePolicy = isolationOfKey(isolation, "state");
     this.stepPolicy = isolationOfKey(isolation, "step");
+  }
+
+  /** Reads bodies that are not plain, as far as keys are at hand. */
+  get opener(): Opener | undefined {
+    return this.keys.sealing.opener;
   }
 
   /** A sink for objects that are going to be written. */

@@ -1,6 +1,8 @@
+import { isAgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 import { decodeAt } from "../objects/decode.js";
+import type { Link } from "../objects/encode.js";
 import type { Repository } from "./repository.js";
 
 /** A step that did something outside, or may have. */
@@ -20,6 +22,7 @@ export interface SideEffect {
 const PAGE = 1000;
 
 const NAME = ["name"];
+const NAMELESS = "(without a name)";
 
 /**
  * Steps with side effects that a commit reaches and others do not, by number: each once, with the last that is said of it.
@@ -92,14 +95,24 @@ async function lastOfEach(
 async function effectOf(repository: Repository, commit: LoadedCommit): Promise<SideEffect> {
   const { number, action, status, key } = commit.step as NonNullable<LoadedCommit["step"]>;
   const link = commit.root.step;
-  // Records that callers made themselves are of any form.
-  const name = link && (await decodeAt(repository.objectsOf(commit), link, NAME));
   return {
     number,
-    name: typeof name === "string" ? name : "(without a name)",
+    name: link === undefined ? NAMELESS : await nameIn(repository, commit, link),
     action: action as SideEffect["action"],
     status: status === "started" ? "in doubt" : status,
     key: key ?? null,
     commit: commit.id,
   };
+}
+
+/** The name in a step's record, which may be gone while the commit still says that something was done. */
+async function nameIn(repository: Repository, commit: LoadedCommit, link: Link): Promise<string> {
+  try {
+    const name = await decodeAt(repository.objectsOf(commit), link, NAME);
+    // Records that callers made themselves are of any form.
+    return typeof name === "string" ? name : NAMELESS;
+  } catch (error) {
+    if (isAgstateError(error, "ERASED", "WITHHELD")) return "(its name is not told)";
+    throw error;
+  }
 }

@@ -1,5 +1,6 @@
 import type { Classification } from "../core/classification.js";
 import type { JsonValue } from "../core/json.js";
+import type { RetentionPolicy } from "../core/period.js";
 import type { Policies } from "../merge/policy.js";
 import type { CommitStep, StepAction } from "../objects/commit.js";
 import type { Keyed, Phase, PlacedPart } from "../objects/data-policy.js";
@@ -12,8 +13,11 @@ export interface WorkflowDeclaration {
   readonly classification?: Classification;
   /** The region that the workflow's data stays in; must be the store's own region, if that has one. */
   readonly storageRegion?: string;
-  /** An ISO 8601 period, such as `P90D`. */
-  readonly retentionPolicy?: string;
+  /**
+   * How long payload and history are kept: an ISO 8601 period of payload, such as `P90D`, `payload=P90D;history=P1Y`,
+   * or an object that says the same.
+   */
+  readonly retentionPolicy?: string | RetentionPolicy;
   /**
    * Paths below the commit's root tree whose values are always objects of their
    * own, such as `/state/user/email` or `/step/output`, with `*` for any key or
@@ -92,6 +96,8 @@ export interface Commit {
   readonly generation: number;
   readonly trace: string | null;
   readonly externalId: string | null;
+  /** There, and true, where it had parents, and retention dropped the history below it. */
+  readonly boundary?: boolean;
 }
 
 /** A step that is over, to record with a commit: its headers, and its record as any JSON value. */

@@ -21,6 +21,7 @@ export function toCommit(c: LoadedCommit): Commit {
     generation: c.generation,
     trace: c.trace ?? null,
     externalId: c.externalId ?? null,
+    ...(c.cut !== undefined && { boundary: true }),
   };
 }
 

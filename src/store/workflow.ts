@@ -53,9 +53,11 @@ import type { PlacedParts } from "./placed.js";
 import { logFrom, readReflog, readState } from "./read.js";
 import type { DeclarationChange, RedeclareOptions } from "./redeclare.js";
 import { Repository, type StoreContext } from "./repository.js";
+import type { RetentionOptions, RetentionReport } from "./retention/types.js";
 import type { Review, ReviewFilter } from "./reviews/review.js";
 import type { SideEffect } from "./side-effects.js";
 import type { SpeculateOptions, SpeculateResult } from "./speculate.js";
+import type { WorkflowStats } from "./stats.js";
 import type { RunOptions } from "./steps/run.js";
 import type { Commit, LogOptions, Ref, ReflogLine, State, WorkflowInfo } from "./types.js";
 import { toCommit, toRef, toWorkflowInfo } from "./views.js";
@@ -742,6 +744,37 @@ export class Workflow {
   async gc(options: GcOptions = {}): Promise<GcReport> {
     const { collectWorkflow } = await import("./gc/collect.js");
     return collectWorkflow(this.repository, options);
+  }
+
+  /**
+   * Tells what retention would take away now, and what keeps some of it: history first, then payload of the commits that
+   * stay. Nothing is changed.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT` when the workflow declares no policy, and none is given
+   */
+  async planRetention(options: RetentionOptions = {}): Promise<RetentionReport> {
+    const { planRetention } = await import("./retention/plan.js");
+    const { report } = await planRetention(this.repository, this.info.retentionPolicy, options);
+    return report;
+  }
+
+  /**
+   * Takes away what is over by the retention policy, beside any writers, and puts that on record first. Payload of old
+   * commits becomes tombstones, unless a younger commit, a ref's commit or a hold needs it; old commits are dropped as a
+   * prefix. Ids and links verify as before. Run again after an interruption, it goes on.
+   *
+   * @throws AgstateError `INVALID_ARGUMENT` when the workflow declares no policy, and none is given; `MISSING_OBJECT`,
+   *   `CORRUPT_OBJECT` when what is in use is damaged: nothing is taken away then; `REF_CONFLICT`
+   */
+  async applyRetention(options: RetentionOptions = {}): Promise<RetentionReport> {
+    const { applyRetention } = await import("./retention/apply.js");
+    return applyRetention(this.repository, this.info.retentionPolicy, options);
+  }
+
+  /** How much each agent's branches reach of the workflow, alone and with others. */
+  async stats(): Promise<WorkflowStats> {
+    const { workflowStats } = await import("./stats.js");
+    return workflowStats(this.repository);
   }
 
   /** How much the workflow holds. */

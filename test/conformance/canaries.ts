@@ -649,6 +649,10 @@ export const canaries: Readonly<Record<string, Canary>> = {
       return redacted;
     },
   }),
+  "redacts what was freshened since it was condemned": (good) => ({
+    ...forward(good),
+    redact: (w, { condemnedBy: _, ...redaction }) => good.redact(w, redaction),
+  }),
   "counts a redaction twice": (good) => {
     const before = new Map<string, Redacted>();
     return {

@@ -1,7 +1,5 @@
-import ms from "ms";
-import { AgstateError } from "../../core/errors.js";
-import { quoteForMessage } from "../../core/names.js";
 import type { GcReport } from "../../store/gc/collect.js";
+import { graceMsOf } from "../duration.js";
 import { escapeLine } from "../render/escape.js";
 import { formatBytes, plural } from "../render/sizes.js";
 import type { Session } from "../session.js";
@@ -19,7 +17,7 @@ export async function run(
 ): Promise<undefined> {
   const { out } = session;
   const dryRun = options.dryRun ?? false;
-  const grace = options.grace === undefined ? {} : { graceMs: duration(options.grace) };
+  const grace = options.grace === undefined ? {} : { graceMs: graceMsOf(options.grace) };
   let count = 0;
   let bytes = 0;
   for await (const workflow of session.workflows()) {
@@ -37,17 +35,6 @@ export async function run(
   if (dryRun && bytes > 0) {
     await out.line(out.paint.dim("Nothing was removed: leave out --dry-run to do so."));
   }
-}
-
-/** @throws AgstateError `INVALID_ARGUMENT` */
-function duration(text: string): number {
-  const value = /^\d+(\.\d+)? *[a-z]+$|^0$/i.test(text) ? ms(text as ms.StringValue) : undefined;
-  if (value !== undefined && Number.isFinite(value)) return Math.round(value);
-  throw new AgstateError(
-    "INVALID_ARGUMENT",
-    `the grace period ${quoteForMessage(text)} is not a time; give a number and a unit, such as 30m, 12h or 14d, or 0`,
-    { grace: text },
-  );
 }
 
 function describe(report: GcReport): string {

@@ -65,6 +65,7 @@ export function fullCommit(paint: Paint, commit: Commit, decorations: Decoration
   if (commit.inFlight.length > 0) lines.push(`Open:   steps ${commit.inFlight.join(", ")}`);
   if (commit.trace !== null) lines.push(`Trace:  ${escapeLine(commit.trace)}`);
   if (commit.externalId !== null) lines.push(`Extern: ${escapeLine(commit.externalId)}`);
+  if (commit.boundary === true) lines.push("Parent: dropped, as its retention is over");
   if (commit.message !== "") {
     lines.push("");
     for (const line of commit.message.split("\n")) lines.push(`    ${escapeText(line)}`.trimEnd());

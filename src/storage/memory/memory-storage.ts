@@ -328,9 +328,11 @@ class MemoryStorage implements Storage {
 /** Rows of one kind that were last seen before a moment. */
 function seenRows(state: WorkflowState, type: SeenRow["type"], before: number): SeenRow[] {
   const rows: SeenRow[] = [];
-  const meet = (id: ObjectId, generation: number, bytes: number) => {
-    const seenAt = state.seen.get(id) ?? 0;
-    if (seenAt < before) rows.push({ id, type, generation, seenAt: Math.max(0, seenAt), bytes });
+  const meet = (id: ObjectId, generation: number, bytes: number, erased: boolean) => {
+    const at = state.seen.get(id) ?? 0;
+    if (at < before) {
+      rows.push({ id, type, generation, seenAt: Math.max(0, at), bytes, erased });
+    }
   };
   if (type === "commit") {
     for (const { id, generation, body, inline } of state.commits.values()) {
@@ -338,11 +340,12 @@ function seenRows(state: WorkflowState, type: SeenRow["type"], before: number): 
         id,
         generation,
         inline.reduce((sum, object) => sum + bytesOf(object).length, body.length),
+        false,
       );
     }
   } else {
     for (const object of state.objects.values()) {
-      if (object.type === type) meet(object.id, 0, bytesOf(object).length);
+      if (object.type === type) meet(object.id, 0, bytesOf(object).length, "tombstone" in object);
     }
   }
   return rows;

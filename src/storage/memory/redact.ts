@@ -1,3 +1,4 @@
+import type { ObjectId } from "../../core/ids.js";
 import type { Redacted, Redaction } from "../port.js";
 import { redactInline, tombstonesById } from "../rows/redaction.js";
 import { copyObject, type WorkflowState } from "./workflow-state.js";
@@ -6,9 +7,12 @@ import { copyObject, type WorkflowState } from "./workflow-state.js";
 export function redact(state: WorkflowState, redaction: Redaction): Redacted {
   const redacted = { objects: 0, inline: 0, grafts: 0, pending: 0, bytes: 0 };
   const tombstones = tombstonesById(redaction);
+  const { condemnedBy } = redaction;
+  const isSpared = (id: ObjectId) =>
+    condemnedBy !== undefined && state.seen.get(id) !== -condemnedBy;
   for (const id of new Set(redaction.inline)) {
     const commit = state.commits.get(id);
-    if (commit === undefined) continue;
+    if (commit === undefined || isSpared(id)) continue;
     const { inline, count, bytes } = redactInline(commit.inline, tombstones);
     redacted.inline += count;
     redacted.bytes += bytes;
@@ -24,7 +28,7 @@ export function redact(state: WorkflowState, redaction: Redaction): Redacted {
   }
   for (const [id, tombstone] of tombstones) {
     const object = state.objects.get(id);
-    if (object === undefined || "tombstone" in object) continue;
+    if (object === undefined || "tombstone" in object || isSpared(id)) continue;
     redacted.objects++;
     redacted.bytes += object.body.length;
     state.objects.set(id, copyObject({ id, type: object.type, tombstone }));

@@ -28,7 +28,7 @@ import type {
   WriteBatch,
 } from "../port.js";
 import { inlineSize, TYPE_NUMBER, typeOf, unpackInline } from "../rows/inline.js";
-import { knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
+import { KIND, knownObject, type ObjectRow, objectOf } from "../rows/objects.js";
 import { pendingCursor, pendingPage } from "../rows/pending.js";
 import { compact } from "./compact.js";
 import type { Connection } from "./connection.js";
@@ -241,6 +241,7 @@ export class PostgresStorage implements Storage {
         generation: Number(row.generation),
         seenAt: Number(row.seen_at),
         bytes: Number(row.bytes),
+        erased: row.kind === KIND.tombstone,
       }),
     );
     return { rows, next: found.length > size ? (rows.at(-1)?.id ?? null) : null };
@@ -394,6 +395,7 @@ interface SeenColumns {
   readonly generation: string;
   readonly seen_at: string;
   readonly bytes: number;
+  readonly kind?: number;
 }
 
 interface PendingColumns {

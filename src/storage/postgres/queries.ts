@@ -126,7 +126,7 @@ export function queries(s: string) {
         length(t.body) + coalesce(length(t.inline), 0) AS bytes FROM ${s}.commits AS t
       WHERE t.workflow_id = $1 AND t.seen_at < $2 AND t.id > $3 ORDER BY t.id LIMIT $4`,
     objectsSeen: `SELECT encode(t.id, 'hex') AS id, 0 AS generation, greatest(t.seen_at, 0) AS seen_at,
-        length(t.body) AS bytes FROM ${s}.objects AS t
+        length(t.body) AS bytes, t.kind FROM ${s}.objects AS t
       WHERE t.workflow_id = $1 AND t.seen_at < $2 AND t.id > $3 AND t.type = $5
       ORDER BY t.id LIMIT $4`,
     abandoned: `SELECT DISTINCT encode(t.old, 'hex') AS id FROM ${s}.reflog AS t
@@ -135,7 +135,7 @@ export function queries(s: string) {
     sweep: `SELECT removed, encode(spared, 'hex') AS spared FROM ${s}.sweep($1, $2, $3)`,
     redeclare: `UPDATE ${s}.workflows AS t SET classification = $2, retention_policy = $3
       WHERE t.workflow_id = $1 RETURNING 1 AS changed`,
-    redact: `SELECT * FROM ${s}.redact($1, $2, $3::int[], $4, $5, $6, $7::int[], $8, $9::text[], $10::int[])`,
+    redact: `SELECT * FROM ${s}.redact($1, $2, $3::int[], $4, $5, $6, $7::int[], $8, $9::text[], $10::int[], $11)`,
     // One more a move, for each workflow: refs never go, and their numbers only rise.
     moves: `SELECT t.workflow_id AS key, sum(t.seq)::text AS moves FROM ${s}.refs AS t
       WHERE t.workflow_id = ANY ($1::uuid[]) GROUP BY t.workflow_id`,

@@ -28,6 +28,7 @@ export function encodeRedaction(redaction: Redaction): unknown[] {
     rawIds(grafts.flatMap(({ parents }) => parents)),
     pending.map(({ key }) => key),
     pending.map(({ index }) => index),
+    redaction.condemnedBy ?? null,
   ];
 }
 

@@ -4,7 +4,7 @@ import { ENCODING, type StoredObject } from "../port.js";
 import { TYPE_NUMBER, typeOf } from "./inline.js";
 
 /** What stands in the column `kind`. */
-const KIND = { object: 0, tombstone: 1 } as const;
+export const KIND = { object: 0, tombstone: 1 } as const;
 
 /** A row of objects, its id in hex. */
 export interface ObjectRow {

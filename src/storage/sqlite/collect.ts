@@ -1,6 +1,7 @@
 import type { ObjectId } from "../../core/ids.js";
 import type { ScanPage, SeenRow, Swept } from "../port.js";
 import { TYPE_NUMBER } from "../rows/inline.js";
+import { KIND } from "../rows/objects.js";
 import { idOf, rawId } from "./rows.js";
 import type { Statements } from "./statements.js";
 
@@ -21,7 +22,8 @@ export function scanSeen(
   const found = statements.seenAfter.all(wf, rawId(after ?? ""), number, before, size + 1);
   const rows = found.slice(0, size).map((row): SeenRow => {
     const { generation, bytes } = row;
-    return { id: idOf(row.id), type, generation, seenAt: row.seen_at, bytes };
+    const erased = row.kind === KIND.tombstone;
+    return { id: idOf(row.id), type, generation, seenAt: row.seen_at, bytes, erased };
   });
   return { rows, next: found.length > size ? (rows.at(-1) as SeenRow).id : null };
 }

@@ -1,3 +1,4 @@
+import type { ObjectId } from "../../core/ids.js";
 import type { Redacted, Redaction } from "../port.js";
 import { packInline, unpackInline } from "../rows/inline.js";
 import { redactInline, tombstonesById } from "../rows/redaction.js";
@@ -8,9 +9,12 @@ import type { Statements } from "./statements.js";
 export function redact(statements: Statements, wf: number, redaction: Redaction): Redacted {
   const redacted = { objects: 0, inline: 0, grafts: 0, pending: 0, bytes: 0 };
   const tombstones = tombstonesById(redaction);
+  const { condemnedBy } = redaction;
+  const isSpared = (id: ObjectId) =>
+    condemnedBy !== undefined && statements.seen.get(wf, rawId(id))?.seen_at !== -condemnedBy;
   for (const id of new Set(redaction.inline)) {
     const packed = statements.inlineOf.get(wf, rawId(id));
-    if (packed === undefined) continue;
+    if (packed === undefined || isSpared(id)) continue;
     const { inline, count, bytes } = redactInline(unpackInline(packed, id), tombstones);
     if (count === 0) continue;
     statements.setInline.run(packInline(inline), wf, rawId(id));
@@ -30,7 +34,7 @@ export function redact(statements: Statements, wf: number, redaction: Redaction)
   }
   for (const [id, tombstone] of tombstones) {
     const bytes = statements.bodySize.get(wf, rawId(id));
-    if (bytes === undefined) continue;
+    if (bytes === undefined || isSpared(id)) continue;
     statements.bury.run(tombstone, wf, rawId(id));
     redacted.objects++;
     redacted.bytes += bytes;

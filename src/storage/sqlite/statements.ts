@@ -86,7 +86,7 @@ const SQL = {
 
   // length() of a BLOB does not read it.
   seenAfter: `SELECT id, coalesce(generation, 0) AS generation, max(seen_at, 0) AS seen_at,
-      length(body) + coalesce(length(inline), 0) AS bytes
+      length(body) + coalesce(length(inline), 0) AS bytes, kind
     FROM objects WHERE wf = ? AND id > ? AND type = ? AND seen_at < ? ORDER BY id LIMIT ?`,
   freshenCommit: `UPDATE objects SET seen_at = ? WHERE wf = ? AND id = ? AND type = 1
     AND seen_at < ?`,
@@ -188,6 +188,7 @@ interface SeenColumns {
   generation: number;
   seen_at: number;
   bytes: number;
+  kind: number;
 }
 
 export interface CommitLogColumns {

@@ -11,6 +11,7 @@ import { ERASURES_REF, parseErasureRecord } from "../erase/record.js";
 import { lineFrom } from "../line.js";
 import { REDECLARED } from "../redeclare.js";
 import type { Repository } from "../repository.js";
+import { factsOf, RETENTION_REF } from "../retention/records.js";
 import { toMove } from "../watch.js";
 import { parseAuditRecord } from "./record.js";
 import type { AuditEvent, AuditKind, AuditStep } from "./types.js";
@@ -58,6 +59,7 @@ async function tell(
   const { ref } = entry;
   const gone = entry.new === ZERO_ID;
   if (ref.startsWith(BRANCHES)) return tellBranch(repository, entry, commits);
+  if (ref === RETENTION_REF) return tellRetention(repository, commits.get(entry.new));
   if (ref === EVENTS_REF) return tellEvent(repository, commits.get(entry.new));
   if (ref === ERASURES_REF) return tellErasure(repository, commits.get(entry.new));
   if (ref === GENESIS_REF) return tellGenesis(repository, entry, commits.get(entry.new));
@@ -104,6 +106,7 @@ async function tellBranch(
     return { kind, steps: null, facts: null };
   }
   const line = await lineSince(repository, to, entry.old, commits.get(entry.old));
+  if (line === "dropped") return { kind: "commit", steps: null, facts: null };
   if (line === null) return plain("reset");
   const steps: AuditStep[] = [];
   for (const { commit, objects } of line) {
@@ -118,7 +121,8 @@ async function tellBranch(
 }
 
 /**
- * The commits of a line of first parents beyond one of them, the earliest first; null when that one is not on it, or too far.
+ * The commits of a line of first parents beyond one of them, the earliest first; null when that one is not on it, or too far,
+ * "dropped" when the history may have gone on to it, and was dropped.
  */
 async function lineSince(
   repository: Repository,
@@ -126,8 +130,9 @@ async function lineSince(
   old: ObjectId,
   from: LoadedCommit | undefined,
 ) {
-  if (to.parents[0] === old) return [{ commit: to, objects: repository.objectsOf(to) }];
-  if (from === undefined || to.generation <= from.generation) return null;
+  if (firstParentOf(to) === old) return [{ commit: to, objects: repository.objectsOf(to) }];
+  if (from === undefined) return "dropped";
+  if (to.generation <= from.generation) return null;
   const line: { commit: LoadedCommit; objects: ObjectReader }[] = [];
   try {
     const pageCommits = Math.min(to.generation - from.generation + 1, LINE_MAX);
@@ -135,11 +140,19 @@ async function lineSince(
       if (one.commit.id === old) return line.reverse();
       if (one.commit.generation <= from.generation || line.length >= LINE_MAX) return null;
       line.push(one);
+      if (one.commit.cut !== undefined) {
+        return firstParentOf(one.commit) === old ? line.reverse() : "dropped";
+      }
     }
   } catch (error) {
     if (!isDamage(error)) throw error;
   }
   return null;
+}
+
+/** As it was before history was dropped. */
+function firstParentOf({ parents, cut }: LoadedCommit): ObjectId | undefined {
+  return (cut ?? parents)[0];
 }
 
 async function stepOf(commit: LoadedCommit, objects: ObjectReader): Promise<AuditStep> {
@@ -178,6 +191,14 @@ async function tellReview(
       ...(decision === null ? {} : { decidedBy: decision.by }),
     },
   };
+}
+
+async function tellRetention(
+  repository: Repository,
+  commit: LoadedCommit | undefined,
+): Promise<Told> {
+  const facts = commit && (await factsOf(repository, commit));
+  return { kind: "retention", steps: facts ? [] : null, facts: facts ?? null };
 }
 
 async function tellEvent(repository: Repository, commit: LoadedCommit | undefined): Promise<Told> {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ObjectId } from "../../core/ids.js";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/json.js";
 import { checkIdentity } from "../../core/names.js";
 import { encodeValue, toLink } from "../../objects/encode.js";
@@ -65,12 +66,28 @@ export async function writeEvent(
   { kind, actor, says, facts }: AuditNote,
   times: number,
 ): Promise<boolean> {
-  const { refs, commits } = repository;
   const record: AuditRecord = { v: RECORD_VERSION, kind, facts: short(facts), times };
   const message = shortly(times === 1 ? says : `${says} (${times} times)`);
+  const value = record as unknown as JsonObject;
+  return (await appendRecord(repository, EVENTS_REF, { value, actor, message })) !== null;
+}
+
+/**
+ * Commits a record as the state of a commit on top of what a ref below `refs/audit/` is at; in plain, whatever the
+ * workflow's keys are.
+ *
+ * @returns the commit; null when others were faster every time, and nothing was written
+ * @throws AgstateError what the storage raises
+ */
+export async function appendRecord(
+  repository: Repository,
+  ref: string,
+  { value, actor, message }: { value: JsonObject; actor: string; message: string },
+): Promise<ObjectId | null> {
+  const { refs, commits } = repository;
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (attempt > 0) await sleep(Math.random() * PAUSE_MAX_MS);
-    const head = await refs.head(EVENTS_REF);
+    const head = await refs.head(ref);
     const before =
       head === undefined || head.row.id === null
         ? undefined
@@ -79,7 +96,6 @@ export async function writeEvent(
             commit: head.commit ? commits.prime(head.commit) : await commits.read(head.row.id),
           };
     const sink = new ObjectSink();
-    const value = record as unknown as JsonObject;
     const prepared = prepareCommit(repository, {
       sink,
       parents: before === undefined ? [] : [before.commit],
@@ -89,7 +105,7 @@ export async function writeEvent(
       options: { message },
     });
     const update: RefUpdate = {
-      ref: EVENTS_REF,
+      ref,
       expect:
         before === undefined
           ? { kind: "absent" }
@@ -100,9 +116,9 @@ export async function writeEvent(
     };
     const objects = prepared.objects.map((object) => object.record);
     const [answer] = await refs.apply({ updates: [update], objects });
-    if (answer?.outcome === "moved" || answer?.outcome === "landed") return true;
+    if (answer?.outcome === "moved" || answer?.outcome === "landed") return prepared.record.id;
   }
-  return false;
+  return null;
 }
 
 function short(facts: AuditNote["facts"]): AuditNote["facts"] {

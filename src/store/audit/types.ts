@@ -11,7 +11,8 @@ import type { Move } from "../watch.js";
  * `approval-used`, `discarded`, `expired`, `lapsed`. `refused`: a rule, a person or a review that does not hold kept something
  * from happening. `collected`: a collection removed something. `key-rotated`: the workflow's key was wrapped anew; `key-destroyed`:
  * it, or a subject's, is about to go, and what it encrypted with it. `exported`: a copy was written outside
- * of the store. `erasure`: something was asked to be erased, and, later, what became of it. `moved`: any other.
+ * of the store. `erasure`: something was asked to be erased, and, later, what became of it. `retention`: what is over begins to
+ * be taken away, or is. `moved`: any other.
  */
 export const AUDIT_KINDS = [
   "workflow",
@@ -42,6 +43,7 @@ export const AUDIT_KINDS = [
   "key-destroyed",
   "exported",
   "erasure",
+  "retention",
   "moved",
 ] as const;
 

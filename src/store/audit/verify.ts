@@ -9,6 +9,7 @@ import type { CommitRecord, RefRow, StoredReflogEntry } from "../../storage/port
 import { checkCount } from "../read.js";
 import { chainOf } from "../reflog-chain.js";
 import type { Repository } from "../repository.js";
+import { type BoundaryRecord, recordedBoundaries, rowProblem } from "../retention/records.js";
 import { type CheckpointStatement, refused, verifyAuditCheckpoint } from "./checkpoint.js";
 
 export interface VerifyAuditOptions {
@@ -83,6 +84,8 @@ class Verification {
   private readonly tolerance: number;
   private readonly now: number;
   private readonly stored = new Set<ObjectId>();
+  /** Commits whose parents were dropped, as is on record. */
+  private boundaries: ReadonlyMap<string, BoundaryRecord> = new Map();
   private entries = 0;
   /** With a cache of its own: what is in memory says nothing of what is stored. */
   private readonly objects: ObjectReader;
@@ -101,6 +104,7 @@ class Verification {
     const { storage, workflow } = this.repository;
     const statement = await this.statement();
     const signed = new Map((statement?.refs ?? []).map((ref) => [ref.name, ref]));
+    this.boundaries = await recordedBoundaries(this.repository);
     // Before the commits: what refs lead to is there then, whatever is written meanwhile.
     const rows = await storage.readRefs(workflow, { prefix: "refs/", deleted: true });
     for (let after: string | null = null; ; ) {
@@ -173,7 +177,8 @@ class Verification {
     try {
       const fields = decodeCommit(record.body, id);
       if (fields.committerTime !== record.time) problem("its row has another date");
-      if (fields.parents.join() !== record.parents.join()) problem("its row names other parents");
+      const wrong = rowProblem(fields, record, this.boundaries.get(id));
+      if (wrong !== undefined) problem(wrong);
       if ((fields.externalId ?? null) !== record.externalId)
         problem("its row has another external id");
     } catch (error) {

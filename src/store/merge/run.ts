@@ -16,6 +16,7 @@ import { shortRefName } from "../../refs/names.js";
 import { movedRow, type RefUpdate } from "../../refs/ref-store.js";
 import type { ObjectRecord, RefRow } from "../../storage/port.js";
 import type { Repository } from "../repository.js";
+import { historyDropped } from "../retention/records.js";
 import { prepareCommit } from "../write-commit.js";
 import { ConflictTeller } from "./conflicts.js";
 import { mergeMessage, mergeReason } from "./message.js";
@@ -195,6 +196,7 @@ export class MergeRun {
     const source = request.sources[0] as NamedCommit;
     const { commit } = source;
     const { parents } = commit;
+    if (commit.cut !== undefined) throw await historyDropped(repository, commit.id);
     const mainline = request.mainline ?? (parents.length > 1 ? 0 : 1);
     if (mainline === 0 || (request.mainline !== undefined && mainline > parents.length)) {
       throw new AgstateError(

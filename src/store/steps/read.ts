@@ -1,3 +1,5 @@
+import { AgstateError } from "../../core/errors.js";
+import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
 import { isWithheld, type Withheld } from "../../core/withheld.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
@@ -44,7 +46,8 @@ export interface RunOnRecord {
 /**
  * Reads back along first parents to where a run began.
  *
- * @throws AgstateError `ERASED`, `WITHHELD` where the record of a step is not told: it may be one that must not be done again
+ * @throws AgstateError `ERASED`, `WITHHELD` where the record of a step is not told: it may be one that must not be done again;
+ *   `ERASED` as well when it began where retention has taken away what was on record
  */
 export async function readRun(
   repository: Repository,
@@ -54,12 +57,21 @@ export async function readRun(
   // The cursor has never moved: no step is on record, so nothing is to be read.
   if (head.nextStep === 1) return { begin: null, end: null, steps: [] };
   const steps = new Map<number, Mutable<RecordedStep>>();
+  const unread: ObjectId[] = [];
+  let last: LoadedCommit | undefined;
   let end: StepRecord | null = null;
   for await (const { commit, objects } of lineFrom(repository, head.id, "step")) {
-    const record = await recordOrWithheld(commit, objects);
-    if (isWithheld(record)) throw refuseWithheld(record);
+    last = commit;
+    const found = await recordOrWithheld(commit, objects);
+    if (isWithheld(found) && found.reason !== "expired") throw refuseWithheld(found);
+    const record = isWithheld(found) ? null : found;
+    if (record === null && commit.step !== undefined) unread.push(commit.id);
     if (record === null || commit.step === undefined || record.place?.run !== run) continue;
-    if (record.name === RUN_BEGINS) return { begin: record, end, steps: sorted(steps) };
+    if (record.name === RUN_BEGINS) {
+      // Records of the same bytes stay together: where it began may still be told, and not that it ended.
+      if (end === null) await refuseIfOver(repository, run, head, unread);
+      return { begin: record, end, steps: sorted(steps) };
+    }
     const { number, action, status, key } = commit.step;
     const origin = key ?? commit.id;
     const later = steps.get(number);
@@ -67,7 +79,29 @@ export async function readRun(
     else if (later !== undefined) later.origin = origin;
     else steps.set(number, { number, action, status, record, next: commit.nextStep, key, origin });
   }
+  await refuseIfOver(repository, run, head, unread, last);
   return { begin: null, end: null, steps: [] };
+}
+
+/** Refuses a run of which retention has taken something away: begun anew, it would do again what it has done. */
+async function refuseIfOver(
+  repository: Repository,
+  run: string,
+  head: LoadedCommit,
+  unread: readonly ObjectId[],
+  last?: LoadedCommit,
+): Promise<void> {
+  if (unread.length === 0 && last?.cut === undefined) return;
+  const { wasRun } = await import("../retention/runs.js");
+  if (await wasRun(repository, run, unread, last)) throw runIsOver(run, head.id);
+}
+
+function runIsOver(run: string, head: ObjectId): AgstateError {
+  return new AgstateError(
+    "ERASED",
+    `run ${run} was done before ${head}, and what is on record of it is gone, as its retention is over; begin another run, by another id`,
+    { run, head },
+  );
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };

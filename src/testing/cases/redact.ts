@@ -29,6 +29,9 @@ import {
 
 const REF = "refs/heads/a";
 
+/** A moment that everything was seen before, in seconds. */
+const LATER = 4_000_000_000;
+
 function buried({ id, type }: ObjectRecord, text = '{"why":"asked for"}'): TombstoneRecord {
   return { id, type, tombstone: Buffer.from(text) };
 }
@@ -82,6 +85,43 @@ export const redactCases: readonly ConformanceCase[] = [
       if (reopen === undefined) return;
       await storage.close();
       await check(await reopen());
+    },
+  },
+  {
+    name: "for a collection only what it has condemned, and nobody sent or built on since, becomes a tombstone",
+    async run({ storage }) {
+      await begin(storage, "w");
+      const [gone, sent, others, kept] = [blob("gone"), blob("sent"), blob("others"), blob("kept")];
+      const [lost, built] = [commit({ inline: [gone] }), commit({ inline: [gone] })];
+      await mustMove(storage, move(REF, ABSENT, [lost]), { objects: [gone, sent, others, kept] });
+      // Not what a ref is at: that is found by reading refs.
+      const above = commit({ parents: [built] });
+      await mustMove(storage, move("refs/heads/b", ABSENT, [built, above]));
+      await storage.condemn(
+        "w",
+        [gone, sent, lost, built].map(({ id }) => id),
+        LATER,
+        7,
+      );
+      await storage.condemn("w", [others.id], LATER, 8);
+      const next = commit({ parents: [built] });
+      await mustMove(storage, move("refs/heads/c", ABSENT, [next]), { objects: [sent] });
+      const request = redaction({
+        tombstones: [gone, sent, others, kept].map((object) => buried(object)),
+        inline: [lost.id, built.id],
+        condemnedBy: 7,
+      });
+      const { objects, inline } = await storage.redact("w", request);
+      assert.deepEqual({ objects, inline }, { objects: 1, inline: 1 });
+      await mustHold(storage, [sent, others, kept]);
+      sameTombstone((await storage.readObjects("w", [gone.id]))[0], buried(gone));
+      sameTombstone((await commitOf(storage, lost)).inline[0], buried(gone));
+      sameCommit(await commitOf(storage, built), built);
+      const { rows } = await storage.scanSeen("w", "blob", LATER, null, 9);
+      assert.deepEqual(
+        rows.filter(({ erased }) => erased).map(({ id }) => id),
+        [gone.id],
+      );
     },
   },
   {
