@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { ObjectId } from "../../src/core/ids.js";
 import {
   isWithheld,
   type JsonValue,
@@ -265,7 +266,48 @@ describe.each(BACKENDS)("retention of history on %s", (backend) => {
     await expectSound(cold);
   });
 
-  it("keeps tagged commits without their history, and all below a hold", async () => {
+  it("cuts all parents of a commit or none, so that first parents stay what they are", async () => {
+    const { workflow, commits, clock, another } = await line(5);
+    clock.set(40);
+    const branch = await workflow.branch({ agent: "a", branch: "b" });
+    await branch.update([{ op: "set", path: "/mine", value: 1 }]);
+    await branch.update([{ op: "set", path: "/mine", value: 2 }]);
+    clock.set(41);
+    await workflow.merge(["a/b"], { fastForward: "never" });
+    await workflow.deleteBranch("a/b");
+    clock.set(45);
+    const options = { policy: { history: "P10D" }, ...NOW };
+    expect((await workflow.applyRetention(options)).history).toMatchObject({
+      commits: 4,
+      boundaries: 1,
+      kept: { bases: 1 },
+    });
+    const cold = await (await another()).workflow("w");
+    expect(await cold.resolve("canonical~1")).toBe(commits[4]);
+    expect((await cold.commitAt("canonical")).parents).toHaveLength(2);
+    expect(await ids(cold)).toHaveLength(4);
+    await expect(cold.resolve("canonical~2")).rejects.toThrow(/dropped on/);
+    await expectSound(cold);
+  });
+
+  it("tells of a row whose parents are gone without a record", async () => {
+    const { workflow, commits } = await line(4);
+    const id = commits[2] as ObjectId;
+    await workflow.internals.storage.redact("w", {
+      tombstones: [],
+      inline: [],
+      grafts: [{ id, parents: [] }],
+    });
+    expect((await workflow.fsck()).problems).toMatchObject([
+      { kind: "bad-graph", subject: id },
+      { kind: "bad-graph", subject: id },
+    ]);
+    expect((await workflow.verifyAudit()).problems).toMatchObject([
+      { kind: "bad-commit", subject: id },
+    ]);
+  });
+
+  it("keeps tagged commits without their history", async () => {
     const { workflow, commits, clock } = await line(20);
     await workflow.tag("v", commits[3] as string);
     clock.set(100);
