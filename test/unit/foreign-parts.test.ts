@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { isWithheld, openStore, type Withheld, type Workflow } from "../../src/index.js";
+import {
+  isWithheld,
+  openStore,
+  type Storage,
+  type Withheld,
+  type Workflow,
+} from "../../src/index.js";
+import { type CountingStorage, counting } from "../../src/storage/decorators/counting.js";
 import { bytesOfStore } from "../residency/bytes.js";
 import { testKeys } from "../support/keys.js";
 import { makeGround } from "../support/regions.js";
@@ -77,6 +84,25 @@ describe("a part of a workflow that belongs to another region", () => {
       other.update([{ op: "set", path: "/customer", value: "somebody else altogether" }]),
     ).rejects.toEqual(agstateError("REGION_UNKNOWN"));
     expect(await workflow.refs()).toEqual(before);
+  });
+
+  it("costs one call to its region for each that reading takes at home, and none where it is at hand", async () => {
+    const { ground, branch } = await makeTrip();
+    const visits = [{ at: CARD.name }, { at: CARD.card }];
+    await branch.update([{ op: "append", path: "/visits", values: visits }]);
+    let us: CountingStorage | undefined;
+    const wrap = (storage: Storage, region: string | null) => {
+      if (region !== "us") return storage;
+      us = counting(storage);
+      return us.storage;
+    };
+    const { regions } = await ground.open({ wrap });
+    const workflow = await regions.workflow("trip");
+    expect(await workflow.stateAt(branch.name)).toEqual({ customer: CARD, count: 1, visits });
+    // The customer, and then, below the list, all visits.
+    expect(us?.counts().calls).toMatchObject({ readPending: 2, write: 0 });
+    await workflow.stateAt(branch.name);
+    expect(us?.counts().calls.readPending).toBe(2);
   });
 
   it("is withheld while its region's server is down, and nothing is written then", async () => {

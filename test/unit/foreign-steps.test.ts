@@ -123,6 +123,23 @@ describe("phases of steps that belong to another region", () => {
     expect(bytesOfStore(ground.directory, "eu").includes(ANSWER.who)).toBe(false);
   });
 
+  it("are known though they never landed, as whoever did the step has them", async () => {
+    const { workflow } = await makeRun([inUs("inference")]);
+    const [one, other] = [await workflow.canonical(), await workflow.canonical()];
+    await expect(
+      one.step({ name: "ask", action: "inference" }, async () => {
+        await other.step({ name: "look", action: "write" }, () => 1);
+        // The handle knows by then that it may not go on, and makes no commit.
+        await one.refresh();
+        return ANSWER;
+      }),
+    ).rejects.toEqual(agstateError("STEP_FENCED"));
+    await one.refresh();
+    await expect(one.update([{ op: "set", path: "/copy", value: ANSWER.who }])).rejects.toEqual(
+      agstateError("RESIDENCY_REFUSED", { where: "/state/copy" }),
+    );
+  });
+
   it("take the input of a step along when a person is asked", async () => {
     const ground = await makeGround(["eu", "us"]);
     const { regions } = await ground.open({
