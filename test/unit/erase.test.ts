@@ -96,6 +96,45 @@ describe.each(BACKENDS)("erasing on %s", (backend) => {
     expect(await workflow.internals.storage.readPending("w", ["langgraph"])).toHaveLength(1);
   });
 
+  it("finds copies that go over from one piece of a long text to the next", async () => {
+    // A piece ends where a line says so: some of these first lines do.
+    const secrets = Array.from({ length: 150 }, (_, i) => `line ${i} of marker\nand its second`);
+    const filler = "filler that is the same in all\n".repeat(50);
+    const pages = secrets.map((secret) => `${filler}${secret}\n${filler}`);
+    const { workflow } = await begin({ secrets });
+    const branch = await workflow.branch({ agent: "a", branch: "x" });
+    await branch.commit({ state: { secrets, pages } });
+    const report = await workflow.erase({ paths: ["/state/secrets"], ...BY });
+    expect(report.status).toBe("done");
+    expect(await stored(workflow, "of marker")).toEqual([]);
+    expect(await stored(workflow, "and its second")).toEqual([]);
+  });
+
+  it("leaves what a hold reaches until it is released, and then knows what was left", async () => {
+    const { workflow, cold } = await begin({ user: { email: EMAIL }, log: [] }, [
+      "/state/user/email",
+      "/state/log",
+    ]);
+    const branch = await workflow.branch({ agent: "a", branch: "x" });
+    // The copy is held, and what tells of it is not.
+    await branch.commit({ state: { user: {}, log: [`to ${EMAIL}`] } });
+    await workflow.reset("canonical", "a/x");
+    const side = await workflow.branch({ agent: "a", branch: "side" });
+    await side.commit({ state: { user: {}, log: [] } });
+    const lone = await workflow.commitAt("a/x");
+    await workflow.hold(lone.id, { name: "court", reason: "file 7" });
+    const paths = ["/state/user/email", "/state/log"];
+    const first = await workflow.erase({ paths, ...BY });
+    expect(first.status).toBe("partial");
+    expect(first.held).toEqual([{ hold: "court", objects: expect.any(Number) }]);
+    expect(await workflow.stateAt("holds/court", "/log")).toEqual([`to ${EMAIL}`]);
+    expect(await workflow.stateAt("a/x")).toEqual({ user: {} });
+    await workflow.releaseHold("court", { reason: "settled" });
+    const second = await workflow.erase({ paths, ...BY });
+    expect(second).toMatchObject({ status: "done", held: [] });
+    expect(await stored(await cold(), EMAIL)).toEqual([]);
+  });
+
   it("finds what is a subject's: values at the declared paths, steps that bear the subject, and its name", async () => {
     const { workflow, cold } = await begin({ users: {}, log: [] }, [], ["/state/users/{subject}"]);
     const branch = await workflow.branch({ agent: "a", branch: "x" });
