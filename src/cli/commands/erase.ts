@@ -112,7 +112,8 @@ async function print({ out }: Session, report: EraseReport): Promise<void> {
     plural(report.pending, "pending row"),
   ].join(", ");
   const verb = dryRun ? "Would erase" : "Erased";
-  await out.line(`${verb} ${counts} (${formatBytes(report.bytes)}), request ${report.id}.`);
+  await out.line(`${verb} ${counts} (${formatBytes(report.bytes)}).`);
+  if (!dryRun) await out.line(paint.dim(`The audit and tombstones name it ${report.id}.`));
   const list = async (title: string, lines: readonly string[]) => {
     if (lines.length === 0) return;
     await out.line(title);
