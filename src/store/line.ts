@@ -1,8 +1,8 @@
-import { isAgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import type { LoadedCommit, RootPart } from "../objects/commit-reader.js";
 import type { ObjectReader } from "../objects/reader.js";
 import type { Repository } from "./repository.js";
+import { walkAgain } from "./walk-again.js";
 
 /** How many commits, and how much below them, one call brings. */
 export const LINE_PAGE_COMMITS = 1000;
@@ -27,21 +27,8 @@ export async function* lineFrom(
   entry: RootPart,
   pageCommits = LINE_PAGE_COMMITS,
 ): AsyncGenerator<OnLine, void, undefined> {
-  const given = new Set<ObjectId>();
-  for (let again = false; ; again = true) {
-    try {
-      for await (const one of readLine(repository, tip, entry, pageCommits)) {
-        if (given.has(one.commit.id)) continue;
-        given.add(one.commit.id);
-        yield one;
-      }
-      return;
-    } catch (error) {
-      // Another process may have dropped history since commits were remembered: only damage stays missing.
-      if (again || !isAgstateError(error, "MISSING_OBJECT")) throw error;
-      repository.context.commitCache.clear();
-    }
-  }
+  const read = () => readLine(repository, tip, entry, pageCommits);
+  yield* walkAgain(repository, read, ({ commit }) => commit.id);
 }
 
 async function* readLine(

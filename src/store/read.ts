@@ -7,6 +7,7 @@ import { decodeAt } from "../objects/decode.js";
 import type { Repository } from "./repository.js";
 import type { Commit, LogOptions, ReflogLine, State } from "./types.js";
 import { toCommit, toReflogLine } from "./views.js";
+import { walkAgain } from "./walk-again.js";
 
 /** Reads a commit's state, or the value at a JSON Pointer in it. */
 export async function readState(
@@ -37,13 +38,14 @@ export async function* logFrom(
 ): AsyncGenerator<Commit, void, undefined> {
   const { history } = repository;
   const limit = checkCount("limit", options.limit);
-  const nodes =
-    options.firstParent === true && tips.length === 1
-      ? history.firstParentWalk(tips[0] as ObjectId)
-      : history.topoWalk(tips);
-  for await (const commit of repository.load(nodes, limit)) {
-    yield toCommit(commit);
-  }
+  const walk = () => {
+    const nodes =
+      options.firstParent === true && tips.length === 1
+        ? history.firstParentWalk(tips[0] as ObjectId)
+        : history.topoWalk(tips);
+    return repository.load(nodes, limit);
+  };
+  for await (const commit of walkAgain(repository, walk, ({ id }) => id)) yield toCommit(commit);
 }
 
 export async function readReflog(

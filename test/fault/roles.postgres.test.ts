@@ -113,7 +113,7 @@ describe("a writer", () => {
       for (const call of [
         "condemn(gen_random_uuid(), '', 0, 0)",
         "sweep(gen_random_uuid(), '', 0)",
-        "redact(gen_random_uuid(), '', '{}', '', '', '', '{}', '', '{}', '{}')",
+        "redact(gen_random_uuid(), '', '{}', '', '', '', '{}', '', '{}', '{}', NULL)",
         "notify_watchers('{}')",
       ])
         await refused(who, `SELECT ${s}.${call}`);

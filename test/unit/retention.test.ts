@@ -204,6 +204,13 @@ describe.each(BACKENDS)("retention of history on %s", (backend) => {
   it("goes as a prefix, behind a boundary that is on record, and everything goes on", async () => {
     const { workflow, commits, clock, another, canonical } = await line(30, "history=P10D");
     clock.set(30);
+    // Somebody else, who has the history in memory.
+    const warm = await (await another()).workflow("w");
+    await workflow.tag("first", commits[0] as string);
+    expect(await ids(warm)).toHaveLength(30);
+    expect(await warm.aheadBehind("canonical", "first")).toEqual({ ahead: 29, behind: 0 });
+    expect(await all((await warm.canonical()).steps())).toEqual([]);
+    await workflow.deleteTag("first");
     const plan = await workflow.planRetention(NOW);
     expect(plan.payload).toBeNull();
     expect(plan.history).toMatchObject({ commits: 20, boundaries: 1, kept: {}, removed: null });
@@ -216,7 +223,14 @@ describe.each(BACKENDS)("retention of history on %s", (backend) => {
     await expectSound(workflow);
 
     const cold = await (await another()).workflow("w");
-    for (const each of [workflow, cold]) {
+    // As it is when others have pushed the commits themselves out of its memory.
+    warm.internals.context.commitCache.clear();
+    for (const each of [workflow, cold, warm]) {
+      expect(await all((await each.canonical()).log({ firstParent: true }))).toHaveLength(10);
+      expect(await all((await each.canonical()).steps())).toEqual([]);
+      expect(await each.aheadBehind("canonical", commits[20] as string)).toMatchObject({
+        ahead: 9,
+      });
       expect(await ids(each)).toEqual(commits.slice(20).reverse());
       expect((await each.commitAt(commits[20] as string)).boundary).toBe(true);
       const gone = { code: "REVISION_NOT_FOUND" };
