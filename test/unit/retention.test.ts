@@ -20,6 +20,7 @@ const NOW = { graceMs: 0 };
 async function expectSound(workflow: Workflow): Promise<void> {
   expect((await workflow.fsck()).problems).toEqual([]);
   expect((await workflow.verifyAudit()).problems).toEqual([]);
+  expect(await workflow.internals.storage.checkStructure()).toEqual([]);
 }
 
 const ids = async (workflow: Workflow, revision = "canonical") =>

@@ -15,8 +15,10 @@ const CHECKS: Readonly<Record<string, string>> = {
   "commit whose generation contradicts its parents": `
     SELECT lower(hex(c.id)) FROM objects c
       LEFT JOIN objects p ON p.wf = c.wf AND p.id = substr(c.parents, 1, 32) AND p.type = 1
-      WHERE c.type = 1 AND (c.generation IS NULL
-        OR (length(c.parents) = 0) <> (c.generation = 1) OR p.generation >= c.generation)`,
+      WHERE c.type = 1 AND (c.generation IS NULL OR p.generation >= c.generation
+        OR CASE WHEN length(c.parents) > 0 THEN c.generation = 1
+          -- Of one that was cut from its parents the body tells what they were, after its tree.
+          ELSE c.generation <> 1 AND substr(c.body, 71, 7) <> CAST('parent ' AS BLOB) END)`,
   "object of unknown kind or type": `
     SELECT lower(hex(id)) || ' has kind ' || kind || ', type ' || type FROM objects
       WHERE kind NOT IN (0, 1) OR type NOT IN (1, 2, 3)`,
