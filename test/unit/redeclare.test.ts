@@ -52,7 +52,7 @@ describe("a declaration", () => {
       [{ classification: "public" }, WHY, "less strict"],
       [{ classification: "regulated" }, WHY, "written without"],
       [{ classification: "secret" }, WHY, "unknown"],
-      [{ retentionPolicy: "90 days" }, WHY, "ISO 8601"],
+      [{ retentionPolicy: "90 days" }, WHY, "is not a period"],
       [{ retentionPolicy: "P1Y" }, { reason: " " }, "a reason"],
     ] as const) {
       await expect(workflow.redeclare(change as never, options)).rejects.toThrow(said);

@@ -1,5 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { openStore, type StateOperation, type Store, type Workflow } from "../../src/index.js";
+import {
+  openStore,
+  type StateOperation,
+  type Store,
+  Withheld,
+  type Workflow,
+} from "../../src/index.js";
 import { type CountingStorage, counting } from "../../src/storage/decorators/counting.js";
 import { newSchema, withClient } from "../support/postgres.js";
 import { all } from "../support/stores.js";
@@ -226,9 +232,25 @@ describe("reading what was damaged in PostgreSQL", () => {
   }
 
   it.each([
+    ["kind = 1, body = 'why'", "erased"],
+    ["encoding = 2", "key"],
+  ])("with %s is withheld (%s), and the rest is told", async (change, reason) => {
+    const { url, store } = await damaged(change);
+    try {
+      await asNewcomer(url, async (w) => {
+        const { lost, ...rest } = (await w.stateAt("canonical")) as Record<string, unknown>;
+        expect(rest).toEqual({ kept: "k".repeat(3000), small: 1 });
+        expect(lost).toMatchObject({ reason });
+        expect(await w.stateAt("canonical", "/lost")).toBeInstanceOf(Withheld);
+      });
+    } finally {
+      await store.close();
+    }
+  });
+
+  it.each([
     ["body = 'something else'", "CORRUPT_OBJECT"],
-    ["kind = 1, body = 'why'", "ERASED"],
-    ["encoding = 2", "UNSUPPORTED_ENCODING"],
+    ["encoding = 3", "UNSUPPORTED_ENCODING"],
     ["kind = 7", "CORRUPT_OBJECT"],
   ])("with %s fails with %s, and only where it is needed", async (change, code) => {
     const { url, store } = await damaged(change);
