@@ -195,11 +195,11 @@ describe("rows that went bad", () => {
   it("what is encoded in a way that is not known is refused, on read and on write", async () => {
     const { storage, db } = await store();
     const verified = verifying(storage, verify);
-    db.prepare("UPDATE objects SET encoding = 2 WHERE id = ?").run(Buffer.from(good.id, "hex"));
+    db.prepare("UPDATE objects SET encoding = 3 WHERE id = ?").run(Buffer.from(good.id, "hex"));
     await expect(verified.readObjects("w", [good.id])).rejects.toMatchObject({
       code: "UNSUPPORTED_ENCODING",
     });
-    const encoded: ObjectRecord = { ...good, encoding: 1 };
+    const encoded: ObjectRecord = { ...good, encoding: 4 };
     const batch = { objects: [encoded] };
     await expect(mustMove(verified, move(REF, ANY, [commit()]), batch)).rejects.toMatchObject({
       code: "UNSUPPORTED_ENCODING",
