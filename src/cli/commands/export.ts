@@ -23,10 +23,16 @@ export async function run(
     `Wrote ${plural(result.objects, "object")} and ${plural(result.refs, "ref")} to ${escapeLine(directory)}.`,
   );
   if (result.withheld > 0) {
+    const objects = plural(result.withheld, "object");
     await out.line(
       redacted
-        ? `${plural(result.withheld, "object")} that nobody is told of became notes saying so, and what leads there has new ids.`
-        : `It is a partial clone: ${plural(result.withheld, "object")} that it refers to ${result.withheld === 1 ? "is" : "are"} erased. With --redacted it is complete, under new ids.`,
+        ? `Notes stand for ${objects}: erased, elsewhere or encrypted.`
+        : `It is a partial clone, without ${objects} that ${result.withheld === 1 ? "is" : "are"} erased.`,
+    );
+    await out.line(
+      redacted
+        ? "What leads to them has new ids."
+        : "With --redacted it is complete, under new ids.",
     );
   }
   if (result.boundaries > 0) {

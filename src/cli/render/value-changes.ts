@@ -1,5 +1,6 @@
-import { isJsonObject, type JsonValue } from "../../core/json.js";
+import { isJsonObject, type JsonObject, type JsonValue } from "../../core/json.js";
 import { formatPointer } from "../../core/json-pointer.js";
+import { isWithheld } from "../../core/withheld.js";
 import type { Change } from "../../merge/diff.js";
 import { canonicalText } from "../../objects/canonical.js";
 import { longGaps } from "./long-gaps.js";
@@ -20,7 +21,7 @@ export function* valueChanges(
     else if (before !== undefined) yield { kind: "removed", path: formatPointer(path), before };
   } else if (Array.isArray(before) && Array.isArray(after)) {
     yield* listChanges(before, after, path);
-  } else if (isJsonObject(before) && isJsonObject(after)) {
+  } else if (isPlain(before) && isPlain(after)) {
     const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
     for (const key of [...keys].sort()) {
       yield* valueChanges(member(before, key), member(after, key), [...path, key]);
@@ -28,6 +29,10 @@ export function* valueChanges(
   } else if (canonicalText(before) !== canonicalText(after)) {
     yield { kind: "changed", path: formatPointer(path), before, after };
   }
+}
+
+function isPlain(value: JsonValue): value is JsonObject {
+  return isJsonObject(value) && !isWithheld(value);
 }
 
 function member(object: { readonly [key: string]: JsonValue }, key: string): JsonValue | undefined {

@@ -1,4 +1,6 @@
 import { isJsonObject, type JsonValue } from "../../core/json.js";
+import { isWithheld, type Withheld } from "../../core/withheld.js";
+import { shortId } from "./commit.js";
 import { escapeLine, escapeText } from "./escape.js";
 
 /** A value as indented JSON that is safe on a terminal and still JSON: unsafe characters become \u escapes. */
@@ -8,11 +10,18 @@ export function prettyJson(value: JsonValue): string {
 
 /** A value on one line of JSON, cut to a number of characters. */
 export function inlineJson(value: JsonValue, width: number): string {
+  if (isWithheld(value)) return withheldWords(value);
   const text = escapeText(JSON.stringify(value));
   if (text.length <= width) return text;
   const cut = text.slice(0, width - 3);
   // Not in the middle of a character.
   return `${/[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut}...`;
+}
+
+/** Why a value is not told, in place of it. */
+function withheldWords({ reason, region, link }: Withheld): string {
+  const why = reason === "region" ? `in region ${escapeLine(region ?? "(unnamed)")}` : reason;
+  return `(withheld: ${why}, ${link.type} ${shortId(link.id)})`;
 }
 
 /** The narrowest column that long texts are folded into. */
@@ -23,6 +32,7 @@ const WIDTH_MIN = 24;
  * indentation, texts of several lines as they are, folded at `width` columns.
  */
 export function readableLines(value: JsonValue, width: number): string[] {
+  if (isWithheld(value)) return [withheldWords(value)];
   const inline = escapeText(JSON.stringify(value));
   if (inline.length <= width) return [inline];
   const room = Math.max(width, WIDTH_MIN);
