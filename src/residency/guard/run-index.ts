@@ -3,7 +3,8 @@
  *
  * A text of up to 31 UTF-16 units is found as a whole. Of a longer one pieces of 24 units are kept, one at every 8th: any run of
  * 31 units holds one of them, so each run of 31 that a longer text shares is found. Pieces are looked up by a
- * hash of their first 8 units that rolls over the text, so that looking goes over it once (Karp and Rabin, 1987).
+ * hash of their first 16 units that rolls over the text, so that looking goes over it once (Karp and Rabin, 1987). Fewer would be
+ * shared by thousands of pieces, where payloads are made of words.
  */
 
 /** Shorter texts are not kept: what is not secret would share them. */
@@ -14,8 +15,8 @@ export const RUN_UNITS = 31;
 
 const STRIDE = 8;
 const PIECE_UNITS = RUN_UNITS + 1 - STRIDE;
-/** How many units are hashed. */
-const KEY_UNITS = 8;
+/** How many units are hashed: no piece has fewer. */
+const KEY_UNITS = KEPT_MIN_UNITS;
 /** A piece that repeats itself within so many units says nothing: a line of dashes, a table's frame. */
 const PERIOD_MAX = 4;
 
