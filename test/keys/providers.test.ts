@@ -158,7 +158,8 @@ describe("keys in the environment", () => {
       const provider = environmentKeys({ AGSTATE_KEY_DEFAULT: bad });
       const failure = provider.wrap("default", dataKey(), CONTEXT);
       await expect(failure).rejects.toThrow(agstateError("KEY_UNAVAILABLE", "AGSTATE_KEY_DEFAULT"));
-      if (bad.length > 1) await expect(failure).rejects.not.toThrow(new RegExp(bad.slice(0, 12)));
+      const { message } = (await failure.catch((error: unknown) => error)) as Error;
+      if (bad.length > 1) expect(message).not.toContain(bad.slice(0, 12));
     }
     await expect(environmentKeys({}).wrap("default", dataKey(), CONTEXT)).rejects.toThrow(
       agstateError("KEY_UNAVAILABLE", "set AGSTATE_KEY_DEFAULT"),

@@ -12,6 +12,7 @@ import { AgstateSaver } from "../../src/langgraph/saver.js";
 import { toStored } from "../../src/langgraph/values.js";
 import { normalize } from "../../src/objects/normalize.js";
 import { openStore, type Store } from "../../src/store.js";
+import { jsonValues } from "../support/json.js";
 import { usually } from "../support/runs.js";
 
 const { AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, ToolMessage } = messages;
@@ -94,7 +95,7 @@ function inForms(stored: JsonValue): JsonValue {
   return Object.fromEntries(Object.entries(stored).map(([key, each]) => [key, inForms(each)]));
 }
 
-const json = fc.jsonValue({ maxDepth: 3, noUnicodeString: false });
+const json = jsonValues({ maxDepth: 3, noUnicodeString: false });
 /** What JSON does not hold, or the serializer writes in another way. */
 const odd = fc.constantFrom<() => unknown>(
   () => undefined,

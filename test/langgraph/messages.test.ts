@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import type { JsonValue } from "../../src/core/json.js";
 import { messageForm, messagePayload } from "../../src/langgraph/message-form.js";
 import { isStandard, restoreMessage } from "../../src/langgraph/messages.js";
+import { jsonValues } from "../support/json.js";
 import { usually } from "../support/runs.js";
 
 const serde = new JsonPlusSerializer();
@@ -53,7 +54,7 @@ const USUAL: readonly object[] = [
   new FunctionMessage({ content: "found", name: "look_up" }),
 ];
 
-const json = fc.jsonValue({ maxDepth: 4 });
+const json = jsonValues({ maxDepth: 4 });
 /** Among others keys that a serializer takes for its own. */
 const key = fc.oneof(
   fc.constantFrom(

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { placeOf } from "../../src/objects/json-place.js";
+import { jsonValues } from "../support/json.js";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -9,7 +10,7 @@ describe("the place of a value in JSON text", () => {
     const space = fc.stringMatching(/^[ \n\t\r]{0,3}$/);
     fc.assert(
       fc.property(
-        fc.jsonValue({ maxDepth: 4 }),
+        jsonValues({ maxDepth: 4 }),
         fc.array(space, { minLength: 1, maxLength: 7 }),
         (value, spaces) => {
           let text = "";

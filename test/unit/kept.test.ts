@@ -4,13 +4,14 @@ import type { JsonValue } from "../../src/core/json.js";
 import { DEPTH_MAX } from "../../src/objects/format.js";
 import { isSameJson, Kept } from "../../src/objects/kept.js";
 import { normalize } from "../../src/objects/normalize.js";
+import { jsonValues } from "../support/json.js";
 import { usually } from "../support/runs.js";
 
 type Part = object & JsonValue;
 
 const part = fc.oneof(
-  fc.array(fc.jsonValue({ maxDepth: 2 })),
-  fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 2 })),
+  fc.array(jsonValues({ maxDepth: 2 })),
+  fc.dictionary(fc.string(), jsonValues({ maxDepth: 2 })),
 ) as fc.Arbitrary<Part>;
 
 /** What comes of it, or the error's code and details. */

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type AgstateError, isAgstateError } from "../../src/core/errors.js";
 import { parseStrictJson } from "../../src/objects/strict-json.js";
+import { jsonValues } from "../support/json.js";
 
 function refusal(input: string | Uint8Array, line?: number): AgstateError {
   try {
@@ -46,7 +47,7 @@ describe("parseStrictJson, numbers", () => {
 
   it("accepts whatever JSON.stringify writes", () => {
     fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 5 }), fc.boolean(), (value, pretty) => {
+      fc.property(jsonValues({ maxDepth: 5 }), fc.boolean(), (value, pretty) => {
         const text = JSON.stringify(value, null, pretty ? 2 : 0);
         expect(parseStrictJson(text, "the file")).toEqual(JSON.parse(text));
       }),
@@ -87,7 +88,7 @@ describe("parseStrictJson, keys", () => {
   it("refuses an object exactly when a key repeats", () => {
     const key = fc.oneof(fc.constantFrom("a", "b", '"', "\\", "é", "{", ","), fc.string());
     fc.assert(
-      fc.property(fc.array(fc.tuple(key, fc.jsonValue({ maxDepth: 1 }))), (entries) => {
+      fc.property(fc.array(fc.tuple(key, jsonValues({ maxDepth: 1 }))), (entries) => {
         const members = entries.map(([k, v]) => `${JSON.stringify(k)} :${JSON.stringify(v)}`);
         const text = `[{${members.join(" , ")}}]`;
         if (new Set(entries.map(([k]) => k)).size === entries.length) {
