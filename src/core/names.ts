@@ -108,3 +108,16 @@ export function checkText(what: string, text: string, maxBytes: number): string 
   }
   return text;
 }
+
+/**
+ * Checks why something is done that is kept on record.
+ *
+ * @param what what is done for a reason, and who keeps that, such as `a hold is placed for a reason that its log keeps`
+ * @throws AgstateError `INVALID_VALUE`
+ */
+export function checkReason(reason: unknown, what: string, maxBytes: number): string {
+  if (typeof reason !== "string" || reason.trim() === "") {
+    throw new AgstateError("INVALID_VALUE", `${what}; say which in one line`, { field: "reason" });
+  }
+  return checkOneLine("reason", reason, maxBytes);
+}

@@ -1,12 +1,12 @@
 import type { ObjectId } from "../core/ids.js";
 import { decodeCommit } from "../objects/commit.js";
+import { notStored } from "../objects/reader.js";
 import { decodeTree } from "../objects/tree.js";
 import { CANONICAL_REF } from "../refs/names.js";
 import type { CommitRecord, ObjectRecord } from "../storage/port.js";
 import type { Repository } from "../store/repository.js";
 import type { Workflow } from "../store/workflow.js";
 import { type ExportResult, exportRepository } from "./export.js";
-import { notStored } from "./not-stored.js";
 import type { PackObject } from "./pack.js";
 import { RedactedHistory } from "./redacted.js";
 

@@ -3,11 +3,11 @@ import { type WithheldReason, withheldJson } from "../core/withheld.js";
 import { canonicalText } from "../objects/canonical.js";
 import { decodeCommit, encodeCommit } from "../objects/commit.js";
 import { hashObject } from "../objects/hash.js";
+import { notStored } from "../objects/reader.js";
 import { noteOf } from "../objects/sealing.js";
 import { decodeTree, encodeTree, type Link, type TreeEntry } from "../objects/tree.js";
 import type { CommitRecord, ObjectRecord, StoredObject } from "../storage/port.js";
 import type { Repository } from "../store/repository.js";
-import { notStored } from "./not-stored.js";
 import type { PackObject } from "./pack.js";
 
 /** How many commits, or objects, one call to the storage reads. */

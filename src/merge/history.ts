@@ -4,6 +4,7 @@ import type { GraphNode } from "../storage/port.js";
 import { DescendingWalk } from "./descending-walk.js";
 import { GraphCache, GraphReader, type GraphSource } from "./graph-reader.js";
 import { mergeBases } from "./merge-bases.js";
+import { walkAgain } from "./walk-again.js";
 
 export type { GraphSource } from "./graph-reader.js";
 
@@ -247,24 +248,15 @@ export class HistoryReader {
     }
   }
 
-  /** The same for a walk: what was given is not given again. */
-  async *#walkAgain(
+  /** The same for a walk. */
+  #walkAgain(
     walk: () => AsyncGenerator<GraphNode, void, undefined>,
   ): AsyncGenerator<GraphNode, void, undefined> {
-    const given = new Set<ObjectId>();
-    for (let again = false; ; again = true) {
-      try {
-        for await (const node of walk()) {
-          if (given.has(node.id)) continue;
-          given.add(node.id);
-          yield node;
-        }
-        return;
-      } catch (error) {
-        if (again || !isAgstateError(error, "MISSING_OBJECT")) throw error;
-        this.forget();
-      }
-    }
+    return walkAgain(
+      walk,
+      ({ id }) => id,
+      () => this.forget(),
+    );
   }
 
   #reader(): GraphReader {

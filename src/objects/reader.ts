@@ -378,7 +378,8 @@ function isPointer(stored: StoredObject | undefined): stored is ObjectRecord {
   return stored !== undefined && "body" in stored && stored.encoding === ENCODING.pointer;
 }
 
-function notStored(id: ObjectId): AgstateError {
+/** The error of who needs an object that is not there. */
+export function notStored(id: ObjectId): AgstateError {
   return new AgstateError(
     "MISSING_OBJECT",
     `object ${id} is not in the store; run agstate fsck to see what refers to it`,

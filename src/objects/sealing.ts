@@ -1,6 +1,6 @@
 import type { ObjectId } from "../core/ids.js";
 import { isJsonObject, type JsonValue } from "../core/json.js";
-import { isWithheld, type WithheldNote, type WithheldReason } from "../core/withheld.js";
+import type { WithheldNote, WithheldReason } from "../core/withheld.js";
 import { ENCODING, type ObjectRecord, type StoredObject } from "../storage/port.js";
 
 /** Makes the bytes under which a blob's text is stored: the same for the same text, so that what is unchanged keeps its id. */
@@ -74,7 +74,7 @@ export function noteOfTombstone(tombstone: Uint8Array): WithheldNote {
 function parsed(body: Uint8Array): { readonly [key: string]: JsonValue } {
   try {
     const value = JSON.parse(Buffer.from(body).toString("utf8")) as JsonValue;
-    return isJsonObject(value) && !isWithheld(value) ? value : {};
+    return isJsonObject(value) ? value : {};
   } catch {
     return {};
   }

@@ -4,7 +4,6 @@ import type { Withheld } from "../core/withheld.js";
 import { ENCODING, type ForeignPayloadText, type ObjectRecord } from "../storage/port.js";
 import { hashObject } from "./hash.js";
 import type { Isolation } from "./isolation.js";
-import { unescapeKey } from "./keys.js";
 import type { Elsewhere } from "./pointer.js";
 import type { DecodedObject } from "./reader.js";
 import { PLAIN_SEAL, type Seal, SubjectKeysNeeded } from "./sealing.js";
@@ -22,8 +21,6 @@ export interface SinkOptions {
   readonly workflow?: string;
   /** Makes the bytes of blobs; left out, they are their text. */
   readonly seal?: Seal;
-  /** Is given each text, and each name of a tree's entry that is a key, before it is sealed; may throw. */
-  readonly check?: ((text: string) => void) | undefined;
   /** Whether records of sealed blobs carry their text, to be looked at on their way to the store. */
   readonly clear?: boolean | undefined;
   /** Makes what stands for a value of another region, of its canonical text; may throw. */
@@ -86,7 +83,6 @@ export class ObjectSink {
 
   /** A blob that the sink does not take, made as it makes its own. */
   blobObject(text: string): WrittenObject {
-    this.options.check?.(text);
     const { seal, within } = this;
     const { body, encoding } = seal.seal(text);
     const id = hashObject("blob", body);
@@ -139,10 +135,6 @@ export class ObjectSink {
 
   /** Takes the entries over: they are sorted here, and must not change after. */
   tree(entries: TreeEntry[]): ObjectId {
-    const { check } = this.options;
-    if (check !== undefined) {
-      for (const { name } of entries) if (isKeyName(name)) check(unescapeKey(name));
-    }
     const body = encodeTree(entries);
     const record: ObjectRecord = { id: hashObject("tree", body), type: "tree", body };
     return this.add({ record, decoded: { type: "tree", entries } });
@@ -188,9 +180,4 @@ export class ObjectSink {
   objects(): ObjectRecord[] {
     return this.all().map((object) => object.record);
   }
-}
-
-/** Whether an entry of a tree is named by a key of an object, not by a place in a list, text or fan-out. */
-function isKeyName(name: string): boolean {
-  return !/^[[{"]/.test(name);
 }

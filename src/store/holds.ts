@@ -1,6 +1,6 @@
 import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
-import { checkIdentity, checkOneLine, quoteForMessage } from "../core/names.js";
+import { checkIdentity, checkReason, quoteForMessage } from "../core/names.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 import { ObjectSink } from "../objects/sink.js";
 import { checkRefComponent, HOLDS, shortRefName } from "../refs/names.js";
@@ -41,6 +41,7 @@ const DEFAULT_ACTOR = "agstate";
 
 /** The longest reason, in bytes: the log says a few words more. */
 const REASON_MAX_BYTES = 900;
+const KEPT = "a hold is placed and released for a reason that its log keeps";
 
 /**
  * Holds a commit, by a commit on top of it that a ref of its own points to: its author says who holds, its message why,
@@ -55,7 +56,7 @@ export async function placeHold(
   options: HoldOptions,
 ): Promise<HoldInfo> {
   const actor = checkIdentity("actor", options.actor ?? DEFAULT_ACTOR);
-  const reason = checkReason(options.reason);
+  const reason = checkReason(options.reason, KEPT, REASON_MAX_BYTES);
   const ref = holdRef(options.name ?? `hold-${repository.context.randomHex(4)}`);
   const held = await repository.commitAt(revision);
   const { state, envelope, policy } = held.root;
@@ -98,7 +99,7 @@ export async function releaseHold(
   options: ReleaseOptions,
 ): Promise<HoldInfo> {
   const actor = checkIdentity("actor", options.actor ?? DEFAULT_ACTOR);
-  const reason = checkReason(options.reason);
+  const reason = checkReason(options.reason, KEPT, REASON_MAX_BYTES);
   const ref = holdRef(name.replace(/^(?:refs\/)?holds\//, ""));
   const row = await repository.refs.row(ref);
   if (row === undefined || row.id === null) {
@@ -122,18 +123,6 @@ export async function releaseHold(
 
 function holdRef(name: string): string {
   return HOLDS + checkRefComponent("hold", name);
-}
-
-/** @throws AgstateError `INVALID_VALUE` */
-function checkReason(reason: unknown): string {
-  if (typeof reason !== "string" || reason.trim() === "") {
-    throw new AgstateError(
-      "INVALID_VALUE",
-      "a hold is placed and released for a reason that its log keeps; say which in one line",
-      { field: "reason" },
-    );
-  }
-  return checkOneLine("reason", reason, REASON_MAX_BYTES);
 }
 
 function toHold(row: RefRow, commit: LoadedCommit): HoldInfo {

@@ -1,8 +1,8 @@
 import type { ObjectId } from "../core/ids.js";
 import type { LoadedCommit, RootPart } from "../objects/commit-reader.js";
 import type { ObjectReader } from "../objects/reader.js";
+import { readAgain } from "./read-again.js";
 import type { Repository } from "./repository.js";
-import { walkAgain } from "./walk-again.js";
 
 /** How many commits, and how much below them, one call brings. */
 export const LINE_PAGE_COMMITS = 1000;
@@ -28,7 +28,7 @@ export async function* lineFrom(
   pageCommits = LINE_PAGE_COMMITS,
 ): AsyncGenerator<OnLine, void, undefined> {
   const read = () => readLine(repository, tip, entry, pageCommits);
-  yield* walkAgain(repository, read, ({ commit }) => commit.id);
+  yield* readAgain(repository, read, ({ commit }) => commit.id);
 }
 
 async function* readLine(

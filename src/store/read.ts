@@ -4,10 +4,10 @@ import { parsePointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 import { decodeAt } from "../objects/decode.js";
+import { readAgain } from "./read-again.js";
 import type { Repository } from "./repository.js";
 import type { Commit, LogOptions, ReflogLine, State } from "./types.js";
 import { toCommit, toReflogLine } from "./views.js";
-import { walkAgain } from "./walk-again.js";
 
 /** Reads a commit's state, or the value at a JSON Pointer in it. */
 export async function readState(
@@ -45,7 +45,7 @@ export async function* logFrom(
         : history.topoWalk(tips);
     return repository.load(nodes, limit);
   };
-  for await (const commit of walkAgain(repository, walk, ({ id }) => id)) yield toCommit(commit);
+  for await (const commit of readAgain(repository, walk, ({ id }) => id)) yield toCommit(commit);
 }
 
 export async function readReflog(

@@ -2,7 +2,7 @@ import { CLASSIFICATIONS, type Classification } from "../core/classification.js"
 import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import { isJsonObject, type JsonObject } from "../core/json.js";
-import { checkIdentity, checkOneLine } from "../core/names.js";
+import { checkIdentity, checkReason } from "../core/names.js";
 import { decodeValue } from "../objects/decode.js";
 import { encodeValue, toLink } from "../objects/encode.js";
 import { ObjectSink } from "../objects/sink.js";
@@ -35,6 +35,7 @@ export interface RedeclareOptions {
 export const REDECLARED = "workflow: redeclared";
 
 const REASON_MAX_BYTES = 500;
+const KEPT = "a declaration is changed for a reason that its log keeps";
 
 /**
  * Changes what a workflow declares: a commit on its audit ref keeps who, when, why and what it was, and then its row says so.
@@ -51,7 +52,7 @@ export async function redeclare(
 ): Promise<WorkflowRecord> {
   const { storage, workflow, context, refs, commits } = repository;
   const author = checkIdentity("author", options.by ?? "agstate");
-  const reason = checkReason(options.reason);
+  const reason = checkReason(options.reason, KEPT, REASON_MAX_BYTES);
   const record = (await storage.readWorkflow(workflow)) as WorkflowRecord;
   const before: Redeclared = record;
   const after = await checkChange(repository, record, change, options.lower === true);
@@ -148,16 +149,4 @@ function refused(from: Classification, to: Classification, why: string): Agstate
     from,
     to,
   });
-}
-
-/** @throws AgstateError `INVALID_VALUE` */
-function checkReason(reason: unknown): string {
-  if (typeof reason !== "string" || reason.trim() === "") {
-    throw new AgstateError(
-      "INVALID_VALUE",
-      "a declaration is changed for a reason that its log keeps; say which in one line",
-      { field: "reason" },
-    );
-  }
-  return checkOneLine("reason", reason, REASON_MAX_BYTES);
 }

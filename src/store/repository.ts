@@ -134,7 +134,7 @@ export class Repository {
   }
 
   /** Reads bodies that are not plain, as far as keys are at hand. */
-  get opener(): Opener | undefined {
+  get opener(): Opener {
     return this.keys.sealing.opener;
   }
 

@@ -1,3 +1,4 @@
+import { IdNumbers } from "../core/id-numbers.js";
 import type { ObjectId } from "../core/ids.js";
 import { loadCommit, ROOT_PARTS } from "../objects/commit-reader.js";
 import type { Link } from "../objects/encode.js";
@@ -5,7 +6,6 @@ import { decodeRecord } from "../objects/reader.js";
 import { parseAgentRef } from "../refs/names.js";
 import { BRANCHES, type SeenRow, type Usage } from "../storage/port.js";
 import { GroupSets } from "./group-sets.js";
-import { IdNumbers } from "./id-numbers.js";
 import type { Repository } from "./repository.js";
 import { EVER, StoredCommits } from "./retention/commits.js";
 

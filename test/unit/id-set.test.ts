@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { IdSet } from "../../src/core/id-set.js";
 import type { ObjectId } from "../../src/core/ids.js";
-import { IdSet } from "../../src/store/gc/id-set.js";
 import { randomHex } from "../../src/testing/index.js";
 
 /** Ids of which many begin alike, so that they meet in the table. */

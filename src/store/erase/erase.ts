@@ -115,8 +115,7 @@ class Run {
       throw error;
     } finally {
       // What is gone is not answered from memory either.
-      repository.context.commitCache.clear();
-      repository.context.objectCache.clear();
+      repository.context.forget();
     }
   }
 
@@ -136,8 +135,7 @@ class Run {
     const burial = { objects: sorted.goes, inline: seen.inline, pending: seen.pending };
     this.tally(await bury(repository, burial, noteOf(erasure)));
     for (const gone of sorted.goes.keys()) this.taken.add(gone);
-    repository.context.commitCache.clear();
-    repository.context.objectCache.clear();
+    repository.context.forget();
     return sorted;
   }
 

@@ -1,16 +1,12 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { AgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/json.js";
 import { decodeValue } from "../../objects/decode.js";
-import { encodeValue, toLink } from "../../objects/encode.js";
 import { digestText } from "../../objects/hash.js";
-import { ObjectSink } from "../../objects/sink.js";
 import { AUDIT } from "../../refs/names.js";
-import type { RefUpdate } from "../../refs/ref-store.js";
+import { appendRecord } from "../audit/record.js";
 import { lineFrom } from "../line.js";
 import type { Repository } from "../repository.js";
-import { prepareCommit } from "../write-commit.js";
 import type { ErasureKind, ErasureTarget } from "./types.js";
 
 /** Where erasures are recorded: before anything changes, and when it is over, each as a commit on top of the one before. */
@@ -19,8 +15,6 @@ export const ERASURES_REF = `${AUDIT}erasures`;
 /** The version of the record that this code writes. */
 const RECORD_VERSION = 1;
 
-const ATTEMPTS = 20;
-const PAUSE_MAX_MS = 20;
 /** How many records one call reads. */
 const PAGE = 100;
 
@@ -93,41 +87,14 @@ export async function writeErasure(
   repository: Repository,
   given: Omit<ErasureRecord, "v">,
 ): Promise<void> {
-  const { refs, commits } = repository;
   const record: ErasureRecord = { v: RECORD_VERSION, ...given };
   const message = `erase: ${record.status} (request ${record.id})`;
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    if (attempt > 0) await sleep(Math.random() * PAUSE_MAX_MS);
-    const row = await refs.row(ERASURES_REF);
-    const before = row === undefined || row.id === null ? undefined : await commits.read(row.id);
-    // In plain, whatever the workflow's keys are: the audit is for whoever checks.
-    const sink = new ObjectSink({ workflow: repository.workflow });
-    const value = record as unknown as JsonObject;
-    const prepared = prepareCommit(repository, {
-      sink,
-      parents: before === undefined ? [] : [before],
-      root: { state: toLink(sink, encodeValue(sink, value, null)) },
-      author: record.by,
-      minStep: 1,
-      options: { message },
-    });
-    const update: RefUpdate = {
-      ref: ERASURES_REF,
-      expect:
-        before === undefined
-          ? { kind: "absent" }
-          : { kind: "id", id: before.id, seq: row?.seq as number },
-      target: prepared.record.id,
-      commits: [prepared.record],
-      note: { actor: record.by, reason: message },
-    };
-    const objects = prepared.objects.map((object) => object.record);
-    const [answer] = await refs.apply({ updates: [update], objects });
-    if (answer?.outcome === "moved" || answer?.outcome === "landed") return;
-  }
+  const value = record as unknown as JsonObject;
+  const written = { value, actor: record.by, message };
+  if ((await appendRecord(repository, ERASURES_REF, written)) !== null) return;
   throw new AgstateError(
     "REF_CONFLICT",
-    `others wrote to ${ERASURES_REF} each of ${ATTEMPTS} times that an erasure was to be recorded there; try again`,
+    `others write to ${ERASURES_REF} all the time, and without its record nothing is erased; try again`,
     { ref: ERASURES_REF },
   );
 }

@@ -1,5 +1,5 @@
 import { AgstateError } from "../../core/errors.js";
-import { checkIdentity, checkOneLine } from "../../core/names.js";
+import { checkIdentity, checkReason } from "../../core/names.js";
 import { SUBJECT_TOKEN } from "../../objects/isolation.js";
 import type { Repository } from "../repository.js";
 import { COPY_MIN_UNITS, Needles } from "./needles.js";
@@ -9,6 +9,7 @@ import type { Sought } from "./survey.js";
 import type { EraseRequest, ErasureTarget } from "./types.js";
 
 const REASON_MAX_BYTES = 500;
+const KEPT = "something is erased for a reason that its tombstones tell";
 
 /** A request that is checked. */
 export interface CheckedRequest {
@@ -25,14 +26,7 @@ export interface CheckedRequest {
  */
 export function checkRequest(request: EraseRequest): CheckedRequest {
   const by = checkIdentity("by", request.by);
-  if (typeof request.reason !== "string" || request.reason.trim() === "") {
-    throw new AgstateError(
-      "INVALID_VALUE",
-      "something is erased for a reason that its tombstones tell; say which in one line",
-      { field: "reason" },
-    );
-  }
-  const reason = checkOneLine("reason", request.reason, REASON_MAX_BYTES);
+  const reason = checkReason(request.reason, KEPT, REASON_MAX_BYTES);
   return { target: targetOf(request), by, reason, keepKeys: request.keepKeys ?? false };
 }
 

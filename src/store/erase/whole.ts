@@ -67,8 +67,7 @@ export async function eraseWhole(
     // Read anew: the audit has grown, and heads have moved.
     const burial = await all(repository, await Kept.read(repository));
     const done = await bury(repository, burial, noteOf(erasure));
-    repository.context.commitCache.clear();
-    repository.context.objectCache.clear();
+    repository.context.forget();
     const said = await report(repository, erasure, dryRun, heads, done);
     await recordErasure(repository, erasure, said.status, [], said);
     return said;

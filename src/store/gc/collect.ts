@@ -81,8 +81,7 @@ export async function collectWorkflow(
       const report = await collection.run();
       // What is gone is not answered from memory either.
       if (!report.dryRun && report.commits + report.trees + report.blobs > 0) {
-        repository.context.commitCache.clear();
-        repository.context.objectCache.clear();
+        repository.context.forget();
       }
       await recordRemoved(repository, report);
       const payloads = report.dryRun ? null : await sweepPayloads(repository, report.graceMs);

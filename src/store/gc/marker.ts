@@ -1,10 +1,10 @@
 import { AgstateError } from "../../core/errors.js";
+import { IdSet } from "../../core/id-set.js";
 import type { ObjectId } from "../../core/ids.js";
 import { type LoadedCommit, loadCommit, ROOT_PARTS } from "../../objects/commit-reader.js";
 import type { Link } from "../../objects/encode.js";
 import { decodeRecord } from "../../objects/reader.js";
 import type { Storage } from "../../storage/port.js";
-import { IdSet } from "./id-set.js";
 
 /** How many commits, and how many trees, one call reads. */
 const COMMITS_PAGE = 1000;

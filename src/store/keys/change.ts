@@ -1,5 +1,5 @@
 import { AgstateError } from "../../core/errors.js";
-import { checkIdentity, checkOneLine, quoteForMessage } from "../../core/names.js";
+import { checkIdentity, checkReason, quoteForMessage } from "../../core/names.js";
 import { DataKeys } from "../../keys/data-keys.js";
 import type { WrappedKey } from "../../keys/provider.js";
 import {
@@ -58,6 +58,7 @@ export interface DestroyedKey {
 }
 
 const REASON_MAX_BYTES = 500;
+const KEPT = "a key is destroyed for a reason that the audit keeps";
 
 /** What is known of a workflow's key; null where its payloads are not encrypted. */
 export async function keyInfo(repository: Repository): Promise<WorkflowKeyInfo | null> {
@@ -123,7 +124,7 @@ export async function destroyKey(
 ): Promise<DestroyedKey> {
   const { workflow, context, keys } = repository;
   const actor = checkIdentity("actor", options.actor ?? "agstate");
-  const reason = checkReason(options.reason);
+  const reason = checkReason(options.reason, KEPT, REASON_MAX_BYTES);
   const { subject } = options;
   if (keys.keyed !== "payloads" || !(keys instanceof DataKeys)) throw notEncrypted(workflow);
   await refuseHeld(repository);
@@ -188,17 +189,6 @@ async function record(repository: Repository, note: AuditNote): Promise<void> {
     "REF_CONFLICT",
     "others write to the audit all the time, and without its record no key is changed; try again",
     { workflow: repository.workflow },
-  );
-}
-
-function checkReason(reason: unknown): string {
-  if (typeof reason === "string" && reason.trim() !== "") {
-    return checkOneLine("reason", reason, REASON_MAX_BYTES);
-  }
-  throw new AgstateError(
-    "INVALID_VALUE",
-    "a key is destroyed for a reason that the audit keeps; say which in one line",
-    { field: "reason" },
   );
 }
 

@@ -1,4 +1,4 @@
-import { ByteColumn } from "../id-numbers.js";
+import { ByteColumn } from "../../core/id-numbers.js";
 import type { StoredCommits } from "./commits.js";
 import { OpenRuns } from "./open-runs.js";
 import { Parting } from "./parting.js";

@@ -1,8 +1,8 @@
 import { AgstateError, isAgstateError } from "../../core/errors.js";
+import { ByteColumn, IdNumbers } from "../../core/id-numbers.js";
 import type { ObjectId } from "../../core/ids.js";
 import { type LoadedCommit, loadCommit } from "../../objects/commit-reader.js";
 import { decodeAt } from "../../objects/decode.js";
-import { ByteColumn, IdNumbers } from "../id-numbers.js";
 import type { Repository } from "../repository.js";
 import { RUN_BEGINS, RUN_ENDS } from "../steps/read.js";
 import { type RunMark, recordedRuns } from "./records.js";

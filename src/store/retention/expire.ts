@@ -75,9 +75,7 @@ class Expiry {
       await this.round(numbers.slice(at, at + ROUND_MAX), tombstone);
     }
     await this.record("done");
-    const { context } = this.repository;
-    context.commitCache.clear();
-    context.objectCache.clear();
+    this.repository.context.forget();
     return { ...this.done, spared: this.spared };
   }
 

@@ -1,10 +1,10 @@
 import { AgstateError } from "../../core/errors.js";
+import { ByteColumn, IdNumbers } from "../../core/id-numbers.js";
 import type { ObjectId } from "../../core/ids.js";
 import { type LoadedCommit, loadCommit, type RootPart } from "../../objects/commit-reader.js";
 import type { Link } from "../../objects/encode.js";
 import { decodeRecord } from "../../objects/reader.js";
 import type { ObjectType, StoredObject } from "../../storage/port.js";
-import { ByteColumn, IdNumbers } from "../id-numbers.js";
 import type { Repository } from "../repository.js";
 import { KEEPERS, type Tally } from "./types.js";
 

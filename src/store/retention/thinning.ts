@@ -1,5 +1,5 @@
+import { ByteColumn } from "../../core/id-numbers.js";
 import type { ObjectId } from "../../core/ids.js";
-import { ByteColumn } from "../id-numbers.js";
 import type { Between } from "./between.js";
 import type { StoredCommits } from "./commits.js";
 import type { MergeNeeds } from "./merge-needs.js";

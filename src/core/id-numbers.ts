@@ -1,14 +1,16 @@
-import { OBJECT_ID_BYTES, type ObjectId, objectIdAt } from "../core/ids.js";
+import { OBJECT_ID_BYTES, type ObjectId, objectIdAt } from "./ids.js";
 
 /** 32-bit words of an id. */
 const WORDS = OBJECT_ID_BYTES / 4;
-const FIRST_CAPACITY = 1024;
+/** Small, since most walks are short. */
+const FIRST_CAPACITY = 64;
 
 /**
  * Numbers object ids from 0 in the order in which they come, in flat memory: some 50 bytes an id, so that what is
  * known of each can be kept in arrays.
  *
- * A hash table with linear probing that is at most half full. Ids are uniform, so their first word is hash enough.
+ * A hash table with linear probing that is at most half full. Ids are uniform already, so their words folded into one are
+ * hash enough.
  */
 export class IdNumbers {
   #size = 0;
@@ -54,7 +56,9 @@ export class IdNumbers {
   /** The slot of the id at a place among words, or the free one where it belongs. */
   #find(words: Int32Array, at: number): number {
     const mask = this.#slots.length - 1;
-    let slot = (words[at] as number) & mask;
+    let hash = 0;
+    for (let word = at; word < at + WORDS; word++) hash ^= words[word] as number;
+    let slot = (hash ^ (hash >>> 16)) & mask;
     for (
       let known = this.#slots[slot] as number;
       known !== 0;
