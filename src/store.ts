@@ -3,6 +3,7 @@ import { AgstateError } from "./core/errors.js";
 import { type Limits, resolveLimits } from "./core/limits.js";
 import { checkIdentity } from "./core/names.js";
 import type { StepHooks } from "./core/step-hooks.js";
+import { NO_TELEMETRY, type Telemetry } from "./core/telemetry.js";
 import { Governance, type GovernancePolicy } from "./governance/policy.js";
 import type { CustomResolvers } from "./merge/resolvers.js";
 import { parseDataPolicy } from "./objects/data-policy.js";
@@ -27,6 +28,7 @@ import type { CreateWorkflowOptions, WorkflowInfo } from "./store/types.js";
 import { unknownStore } from "./store/unknown-store.js";
 import { toWorkflowInfo } from "./store/views.js";
 import { Workflow } from "./store/workflow.js";
+import type { TracingOptions } from "./tracing/open-telemetry.js";
 
 export interface OpenStoreOptions {
   /** Makes the store when it does not exist; default true. */
@@ -44,6 +46,11 @@ export interface OpenStoreOptions {
   readonly governance?: GovernancePolicy;
   /** Encrypts workflows: who holds the keys that wrap theirs, and which are encrypted. */
   readonly keys?: KeyOptions | undefined;
+  /**
+   * What OpenTelemetry is told, by whatever SDK the process has registered; `false` for nothing. Default: spans and
+   * measurements without any payload.
+   */
+  readonly tracing?: TracingOptions | false | undefined;
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;
   /** @internal What `openRegions` gives to the stores that it opens. */
@@ -63,7 +70,8 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   const governance =
     options.governance === undefined ? undefined : new Governance(options.governance);
   const keys = options.keys && checkKeyOptions(options.keys);
-  const storage = await openBackend(url, options, limits);
+  const telemetry = await telemetryOf(options);
+  const storage = await openBackend(url, options, limits, telemetry);
   const wrapped = options.wrap?.(storage) ?? storage;
   return new Store(
     createStoreContext({
@@ -77,17 +85,25 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       keys: new KeyChain({ storage: wrapped, keys }),
       foreign: options.foreign,
       refused: recordRefused,
+      telemetry,
     }),
   );
+}
+
+async function telemetryOf({ tracing = {} }: OpenStoreOptions): Promise<Telemetry> {
+  if (tracing === false) return NO_TELEMETRY;
+  const { OpenTelemetry } = await import("./tracing/open-telemetry.js");
+  return new OpenTelemetry(tracing);
 }
 
 async function openBackend(
   url: string,
   options: OpenStoreOptions,
   limits: Limits,
+  telemetry: Telemetry,
 ): Promise<Storage> {
   const { verifying } = await import("./storage/decorators/verifying.js");
-  const backend: BackendOptions = { digest: digestText, now: Date.now, randomHex };
+  const backend: BackendOptions = { digest: digestText, now: Date.now, randomHex, telemetry };
   const colon = url.indexOf(":");
   const region = options.region === undefined ? {} : { region: options.region };
   if (options.distributed && !/^postgres(?:ql)?:/.test(url)) {

@@ -13,6 +13,7 @@ import {
   type ObjectsAtHand,
 } from "../objects/reader.js";
 import type { ObjectSink } from "../objects/sink.js";
+import type { Checkpoint } from "../store/checkpoint.js";
 import type { CommitWithState, Repository } from "../store/repository.js";
 import { type PreparedCommit, prepareCommit } from "../store/write-commit.js";
 import {
@@ -81,6 +82,7 @@ export class CheckpointParts {
    *
    * @param below the checkpoint that it stands on: what is the same there is not stored again
    * @param fresh objects below it that are not stored yet
+   * @param told what tells of it
    * @returns also the record as it will be read
    * @throws AgstateError `INVALID_VALUE`, `LIMIT_EXCEEDED`; `KEY_UNAVAILABLE`, `ERASED` when it is to be encrypted and cannot be
    */
@@ -89,8 +91,11 @@ export class CheckpointParts {
     below: StoredCheckpoint | undefined,
     options: { readonly message: string; readonly externalId: string },
     fresh: ObjectsAtHand = new Map(),
+    told?: Checkpoint,
   ): Promise<{ record: CheckpointRecord; commit: PreparedCommit }> {
-    return this.repository.keys.encoding(() => this.prepareOnce(given, below, options, fresh));
+    return this.repository.keys.encoding(() =>
+      this.prepareOnce(given, below, options, fresh, told),
+    );
   }
 
   private async prepareOnce(
@@ -98,6 +103,7 @@ export class CheckpointParts {
     below: StoredCheckpoint | undefined,
     options: { readonly message: string; readonly externalId: string },
     fresh: ObjectsAtHand,
+    told: Checkpoint | undefined,
   ): Promise<{ record: CheckpointRecord; commit: PreparedCommit }> {
     const { repository } = this;
     const sink = repository.newSink();
@@ -114,6 +120,7 @@ export class CheckpointParts {
       author: AUTHOR,
       minStep: 1,
       options,
+      ...(told && { told }),
     });
     const { loaded } = commit;
     return { record: asRecord(channels.after, asFrame(frame.after, loaded), loaded), commit };

@@ -4,6 +4,7 @@ import type { ObjectId } from "../core/ids.js";
 import { quoteForMessage } from "../core/names.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { MoveAnswer, RefRow } from "../storage/port.js";
+import { Checkpoint, spansOf } from "../store/checkpoint.js";
 import type { Repository } from "../store/repository.js";
 import type { PreparedCommit } from "../store/write-commit.js";
 import { forkRef, isHeadOf, isThreadHead, latestRef, THREAD_PREFIX } from "./names.js";
@@ -21,6 +22,7 @@ import {
 
 /** How often a put is tried while other writers move the namespace on. */
 const TRIES = 1000;
+const RETRY = { "agstate.operation": "langgraph" };
 
 /** One write takes no further checkpoint along when it has more than so many bytes. */
 const LINE_MAX_BYTES = 4 * 1024 * 1024;
@@ -238,22 +240,29 @@ export class Thread {
     if (known === undefined || (this.concurrentPuts === "refuse" && known !== parent))
       latest = await this.readLatest(namespace);
     for (let tries = 1; ; tries++) {
-      const put = await this.prepare(requests, latest);
-      const along: Taken[] = [];
-      for (const request of requests.slice(0, put.commits.length))
-        along.push(await request.along());
-      const answers = await this.write(put, along);
+      const told: Checkpoint[] = [];
+      let answers: readonly MoveAnswer[] = [];
       try {
+        const put = await this.prepare(requests, latest, told);
+        const along: Taken[] = [];
+        for (const request of requests.slice(0, put.commits.length))
+          along.push(await request.along());
+        answers = await this.write(put, along);
         const rows = put.updates.map((update, i) => movedRow(update, answers[i]));
         this.repository.objects.prime(put.objects.values());
         for (const { loaded } of put.commits) this.repository.commits.keep(loaded);
         const { last, note } = put;
         this.latest.set(namespace, { row: rows[0] as RefRow, note, ...last });
+        for (const one of told) one.landed();
         return put.commits.map(({ record }) => record.id);
       } catch (error) {
+        for (const one of told) one.failed(error);
+        // Nothing was asked of the store, or it did not answer: what is known of it stays.
+        if (answers.length === 0) throw error;
         this.latest.delete(namespace);
         const lost = answers.some(({ outcome }) => outcome === "conflict");
         if (!lost || tries === TRIES) throw error;
+        this.repository.context.telemetry.count("agstate.cas.retries", 1, RETRY);
       }
       latest = await this.readLatest(namespace);
     }
@@ -266,6 +275,7 @@ export class Thread {
         updates: put.updates,
         objects: [...put.objects.values()].map(({ record }) => record),
         pending: along.flatMap(({ rows }) => rows),
+        spans: spansOf(put.commits),
       });
       for (const taken of along) taken.landed();
       return answers;
@@ -275,7 +285,12 @@ export class Thread {
     }
   }
 
-  private async prepare(requests: Line, latest: Latest | undefined): Promise<PreparedLine> {
+  /** @param told gets what tells of each commit */
+  private async prepare(
+    requests: Line,
+    latest: Latest | undefined,
+    told: Checkpoint[],
+  ): Promise<PreparedLine> {
     const [request, ...others] = requests;
     const { namespace } = request;
     const base = await this.base(request, latest);
@@ -292,7 +307,9 @@ export class Thread {
     const add = async (each: PutRequest, on: PutBase, under: StoredCheckpoint | undefined) => {
       const options = { message: each.message(note), externalId: each.id };
       const given = await each.record(on);
-      const { record, commit } = await this.parts.prepare(given, under, options, fresh);
+      const checkpoint = this.checkpoint(namespace, latest);
+      told.push(checkpoint);
+      const { record, commit } = await this.parts.prepare(given, under, options, fresh, checkpoint);
       for (const object of commit.objects) objects.set(object.record.id, object);
       commits.push(commit);
       return { commit: commit.loaded, record };
@@ -306,7 +323,8 @@ export class Thread {
       bytes += bytesOf(commits.at(-1) as PreparedCommit);
     }
     const target = last.commit.id;
-    const because = { actor: AUTHOR, reason: "langgraph: put" };
+    const { trace } = last.commit;
+    const because = { actor: AUTHOR, reason: "langgraph: put", trace };
     const ref = latestRef(namespace);
     const row = latest?.row;
     const updates: RefUpdate[] = [
@@ -328,6 +346,17 @@ export class Thread {
       });
     }
     return { updates, commits, objects, last, note };
+  }
+
+  private checkpoint(namespace: string, latest: Latest | undefined): Checkpoint {
+    const { context, workflow } = this.repository;
+    const at = {
+      workflow,
+      ref: latestRef(namespace),
+      incarnation: latest?.row.incarnation,
+      author: AUTHOR,
+    };
+    return new Checkpoint(context.telemetry, at);
   }
 
   /** @throws AgstateError `REF_CONFLICT` */

@@ -1,6 +1,7 @@
 import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import { checkIdentity, checkOneLine } from "../core/names.js";
+import type { Span } from "../core/telemetry.js";
 import type {
   CommitRecord,
   Expectation,
@@ -49,6 +50,8 @@ export interface UpdateBatch {
   readonly pending?: readonly PendingRow[];
   /** As of `WriteBatch`. */
   readonly dropPending?: readonly string[];
+  /** As of `WriteBatch`. */
+  readonly spans?: readonly Span[] | undefined;
 }
 
 /** The longest reason kept in a log entry, in bytes. */
@@ -126,6 +129,7 @@ export class RefStore {
       atomic: batch.atomic ?? true,
       pending: batch.pending,
       dropPending: batch.dropPending,
+      spans: batch.spans,
     };
   }
 

@@ -1,6 +1,7 @@
 import { isAgstateError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import type { StepCall, StepHooks } from "../core/step-hooks.js";
+import { NO_SPAN, type PayloadName, type Span } from "../core/telemetry.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
 import type { StateOperation } from "../objects/draft/operations.js";
 import { normalize } from "../objects/normalize.js";
@@ -25,6 +26,8 @@ export class StepExecution<Output> {
   /** As recorded: without secrets. */
   readonly input: JsonValue | undefined;
   private startedAt = 0;
+  private span: Span = NO_SPAN;
+  private isSealed = false;
   /** The review by which it was let run. */
   private approval: string | undefined;
 
@@ -51,7 +54,15 @@ export class StepExecution<Output> {
    * @throws StepError when the tool failed; AgstateError `INVALID_VALUE` or `LIMIT_EXCEEDED` when its output
    *   cannot be recorded; `STEP_FENCED`
    */
-  async run(tool: Tool<Output>, begun?: Begun, made = 0): Promise<Output> {
+  run(tool: Tool<Output>, begun?: Begun, made = 0): Promise<Output> {
+    return this.telling(() => this.attempts(tool, begun, made));
+  }
+
+  private async attempts(
+    tool: Tool<Output>,
+    begun: Begun | undefined,
+    made: number,
+  ): Promise<Output> {
     const { spec, journal } = this;
     let number = begun?.number ?? null;
     let attempt = begun?.attempt ?? 0;
@@ -77,7 +88,7 @@ export class StepExecution<Output> {
       if (!(error instanceof ToolFailure)) throw error;
       return this.fail(error, number, attempt);
     }
-    return this.seal(output, number, attempt);
+    return this.sealWith(output, number, attempt);
   }
 
   /** How often it may still be tried again, when some of its attempts were made in an earlier process. */
@@ -88,7 +99,49 @@ export class StepExecution<Output> {
   }
 
   /** Records what came out of a step that was done elsewhere, or before. */
-  async seal(output: Output, number: number | null, attempt: number): Promise<Output> {
+  seal(output: Output, number: number, attempt: number): Promise<Output> {
+    return this.telling(() => this.sealWith(output, number, attempt));
+  }
+
+  /** Tells of the step, from its beginning to its end. */
+  private async telling(work: () => Promise<Output>): Promise<Output> {
+    const { journal, spec, action, place } = this;
+    // What the run itself records, such as the time, is told of by its commit alone.
+    if (this.internal) return work();
+    const span = journal.telemetry.span("execute_step", { traceparent: spec.trace });
+    this.span = span;
+    if (span.isRecording) {
+      span.set({
+        ...journal.where,
+        "step.name": spec.name,
+        "step.action": action,
+        "agstate.step.base": journal.known,
+        ...(place && { "agstate.run.id": place.run, "agstate.step.scope": place.scope.join("/") }),
+        ...(action !== "inference" && {
+          "gen_ai.operation.name": "execute_tool",
+          "gen_ai.tool.name": spec.name,
+        }),
+      });
+      span.payload(this.payloadName("input"), () => this.input);
+    }
+    try {
+      const output = await span.within(work);
+      span.end();
+      return output;
+    } catch (error) {
+      if (!this.isSealed) span.set({ "checkpoint.success": false });
+      span.fail(error);
+      throw error;
+    }
+  }
+
+  private payloadName(what: "input" | "output"): PayloadName {
+    if (this.action === "inference") return `agstate.step.${what}`;
+    return what === "input" ? "gen_ai.tool.call.arguments" : "gen_ai.tool.call.result";
+  }
+
+  /** Records what came out. */
+  private async sealWith(output: Output, number: number | null, attempt: number): Promise<Output> {
     const { spec } = this;
     if (!this.keyed && this.action === "read" && spec.memoize !== true) {
       await this.tell((hooks) =>
@@ -101,6 +154,7 @@ export class StepExecution<Output> {
     let operations: readonly StateOperation[] | undefined;
     try {
       recorded = this.kept(output, "step output");
+      this.span.payload(this.payloadName("output"), () => recorded);
       described = this.described(output);
       operations = spec.update?.(output);
     } catch (error) {
@@ -202,7 +256,7 @@ export class StepExecution<Output> {
     }
   }
 
-  private land(
+  private async land(
     status: StepStatus,
     number: number | undefined,
     attempt: number,
@@ -210,7 +264,7 @@ export class StepExecution<Output> {
     operations?: readonly StateOperation[],
   ): Promise<Landed> {
     const { spec, place, journal } = this;
-    return journal.land({
+    const landed = await journal.land({
       action: this.action,
       status,
       number,
@@ -232,6 +286,22 @@ export class StepExecution<Output> {
       // A seal says by what it was let run; only what begins must be let.
       ...(status === "started" ? { approval: this.approval } : {}),
     });
+    if (status !== "started") this.isSealed = true;
+    this.tellLanded(status, landed);
+    return landed;
+  }
+
+  private tellLanded(status: StepStatus, { number, commit, sealed }: Landed): void {
+    if (!this.span.isRecording) return;
+    this.span.set({
+      "step.seq": number,
+      ...(this.keyed && { "agstate.step.key": this.journal.keyOf(number, this.origin) }),
+    });
+    if (status === "started") return;
+    // What somebody else has sealed it with is not this one's.
+    if (sealed === undefined && commit !== undefined)
+      this.span.set({ "checkpoint.commit": commit });
+    this.span.set({ "checkpoint.success": true });
   }
 
   private async callTool(
@@ -240,6 +310,7 @@ export class StepExecution<Output> {
     attempt: number,
   ): Promise<Output> {
     const { spec, journal } = this;
+    this.span.set({ "step.attempt": attempt });
     const key = number === null ? null : journal.keyOf(number, this.origin);
     if (spec.signal === undefined && spec.timeoutMs === undefined) {
       try {

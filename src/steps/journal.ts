@@ -1,4 +1,5 @@
 import type { JsonValue } from "../core/json.js";
+import type { Attributes, Telemetry } from "../core/telemetry.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
 import type { StateOperation } from "../objects/draft/operations.js";
 import type { StepPlace, StepRecord } from "./record.js";
@@ -38,6 +39,8 @@ export interface StepQuestion {
 /** What became of an entry. */
 export interface Landed {
   readonly number: number;
+  /** The commit that holds it; absent where what somebody else has sealed counts. */
+  readonly commit?: string;
   /** Of a seal that came too late: what somebody else who had begun the step, or a person, sealed it with. */
   readonly sealed?: StepRecord;
 }
@@ -49,6 +52,11 @@ export interface Journal {
   readonly branch: string;
   readonly maxBytes: number;
   readonly now: () => number;
+  readonly telemetry: Telemetry;
+  /** What spans say of where the steps are. */
+  readonly where: Attributes;
+  /** The commit up to which the branch's steps are known. */
+  readonly known: string;
   /** @param origin of a step that is gone on with: as of `continuedKey` */
   keyOf(number: number, origin?: string): string;
   /** @throws AgstateError `STEP_FENCED` when somebody else goes on with the branch */

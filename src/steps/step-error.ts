@@ -36,6 +36,7 @@ export function inDoubt(
     review === undefined
       ? "find out, and seal it with branch.sealStep, or give the step an inDoubt policy"
       : `find out, and say so in review ${review} (agstate review approve)`;
+  journal.telemetry.count("agstate.steps.in_doubt", 1);
   return new AgstateError(
     "STEP_IN_DOUBT",
     `step ${number} (${name}) of ${journal.branch} was begun and not sealed: whether its effect happened is not known; ${remedy}`,

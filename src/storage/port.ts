@@ -13,6 +13,7 @@
  */
 import type { ObjectId } from "../core/ids.js";
 import type { ReflogEntry } from "../core/reflog-entry.js";
+import type { Span, Telemetry } from "../core/telemetry.js";
 
 export type ObjectType = "blob" | "tree";
 
@@ -216,6 +217,8 @@ export interface WriteBatch {
    * of any other index the first stays.
    */
   readonly pending?: readonly PendingRow[] | undefined;
+  /** What tells of the commits in it, to which a call that brings several batches is linked; no backend stores it. */
+  readonly spans?: readonly Span[] | undefined;
 }
 
 export type MoveAnswer =
@@ -566,4 +569,6 @@ export interface BackendOptions {
   readonly now: () => number;
   /** Random bytes as hex digits, two a byte. */
   readonly randomHex: (bytes: number) => string;
+  /** Tells of calls to a database; default nobody. */
+  readonly telemetry?: Telemetry | undefined;
 }

@@ -6,6 +6,7 @@ import type { WrittenObject } from "../objects/sink.js";
 import { shortRefName } from "../refs/names.js";
 import { type MoveNote, movedRow, type RefUpdate, type UpdateBatch } from "../refs/ref-store.js";
 import type { MoveAnswer, ObjectRecord, RefRow } from "../storage/port.js";
+import { spansOf } from "./checkpoint.js";
 import { GATHERED_MAX_BYTES, type Gathering } from "./granularity.js";
 import type { Repository } from "./repository.js";
 import { usedMeanwhile } from "./reviews/desk.js";
@@ -166,7 +167,24 @@ export class BranchHead {
     }, ms);
   }
 
+  /** Moves the ref, and tells how it came out of each commit that does not wait any more. */
   private async move(
+    commits: readonly PreparedCommit[],
+    note: MoveNote,
+    uses: readonly PreparedChange[],
+  ): Promise<void> {
+    const first = commits[0]?.told;
+    const work = () => this.moveTo(commits, note, uses);
+    try {
+      await (first === undefined ? work() : first.span.within(work));
+    } catch (error) {
+      for (const commit of commits) if (!this.waiting.includes(commit)) commit.told?.failed(error);
+      throw error;
+    }
+    for (const { told } of commits) told?.landed();
+  }
+
+  private async moveTo(
     commits: readonly PreparedCommit[],
     note: MoveNote,
     uses: readonly PreparedChange[],
@@ -185,6 +203,7 @@ export class BranchHead {
     const [answer, ...used] = await this.apply({
       updates: [update, ...uses.map((use) => use.update)],
       objects: commits.length > 1 ? distinct(objects) : objects.map(({ record }) => record),
+      spans: spansOf(commits),
     });
     const lost = used.findIndex(({ outcome }) => outcome === "conflict");
     if (answer?.outcome === "skipped" && lost >= 0) {

@@ -13,6 +13,7 @@ import type { StepFailure } from "../steps/record.js";
 import { classified, type StepSpec, type Tool } from "../steps/spec.js";
 import type { RefRow } from "../storage/port.js";
 import { BranchHead } from "./branch-head.js";
+import { Checkpoint, type CheckpointOptions } from "./checkpoint.js";
 import type { Gathering } from "./granularity.js";
 import type { AcquireOptions, LeaseInfo } from "./lease/acquire.js";
 import type { Lease } from "./lease/lease.js";
@@ -304,7 +305,6 @@ export class Branch {
    */
   appendSteps(entries: readonly StepAppend[], at: string): Promise<Commit[]> {
     return this.exclusive(async () => {
-      const { repository } = this;
       if (this.#head.commit.id !== at) {
         throw new AgstateError("REF_CONFLICT", `${this.name} is not at ${at} any more`, {
           ref: this.ref,
@@ -314,42 +314,66 @@ export class Branch {
       }
       // An approval is bound to what others can see.
       if (entries.some(({ approval }) => approval !== undefined)) await this.#head.land();
-      const prepared: PreparedCommit[] = [];
-      const uses: PreparedChange[] = [];
-      let head = this.#head.commit;
-      let { minStep } = this;
-      for (const { step, operations, message, trace, approval, author = this.author } of entries) {
-        const sink = this.repository.newSink();
-        const { envelope, policy } = head.root;
-        const state =
-          operations === undefined
-            ? head.root.state
-            : (await this.#states.fromOperations(sink, operations)).link;
-        const next = prepareCommit(repository, {
-          sink,
-          parents: [head],
-          root: { state, envelope, policy },
-          author,
-          minStep,
-          options: { step, message, ...(trace === undefined ? {} : { trace }) },
-        });
-        if (approval !== undefined) {
-          const number = next.loaded.step?.number as number;
-          const use = await useApproval(repository, this, approval, number);
-          if (use !== null) uses.push(use);
-        }
-        prepared.push(next);
-        head = next.loaded;
-        minStep = Math.max(minStep, next.maxStep + 1);
+      const told = entries.map(({ at: place, trace, author = this.author }) =>
+        this.checkpoint(author, { at: place, trace }),
+      );
+      try {
+        return await this.putSteps(entries, told);
+      } catch (error) {
+        for (const one of told) one.failed(error);
+        throw error;
       }
-      const reason = entries.at(-1)?.message ?? "";
-      await this.#head.put(prepared, {
-        note: { actor: head.committer, reason: reasonOf(reason) },
-        mayWait: entries.every(({ step }) => step.action === "read") && uses.length === 0,
-        uses,
-      });
-      return prepared.map((each) => toCommit(each.loaded));
     });
+  }
+
+  private async putSteps(
+    entries: readonly StepAppend[],
+    told: readonly Checkpoint[],
+  ): Promise<Commit[]> {
+    const { repository } = this;
+    const prepared: PreparedCommit[] = [];
+    const uses: PreparedChange[] = [];
+    let head = this.#head.commit;
+    let { minStep } = this;
+    for (const [i, entry] of entries.entries()) {
+      const { step, operations, message, approval, author = this.author } = entry;
+      const sink = this.repository.newSink();
+      const { envelope, policy } = head.root;
+      const state =
+        operations === undefined
+          ? head.root.state
+          : (await this.#states.fromOperations(sink, operations)).link;
+      const next = prepareCommit(repository, {
+        sink,
+        parents: [head],
+        root: { state, envelope, policy },
+        author,
+        minStep,
+        options: { step, message },
+        told: told[i] as Checkpoint,
+      });
+      if (approval !== undefined) {
+        const number = next.loaded.step?.number as number;
+        const use = await useApproval(repository, this, approval, number);
+        if (use !== null) uses.push(use);
+      }
+      prepared.push(next);
+      head = next.loaded;
+      minStep = Math.max(minStep, next.maxStep + 1);
+    }
+    const reason = entries.at(-1)?.message ?? "";
+    await this.#head.put(prepared, {
+      note: { actor: head.committer, reason: reasonOf(reason), trace: head.trace },
+      mayWait: entries.every(({ step }) => step.action === "read") && uses.length === 0,
+      uses,
+    });
+    return prepared.map((each) => toCommit(each.loaded));
+  }
+
+  private checkpoint(author: string, options: CheckpointOptions): Checkpoint {
+    const { ref, incarnation, repository } = this;
+    const { context, workflow } = repository;
+    return new Checkpoint(context.telemetry, { workflow, ref, incarnation, author }, options);
   }
 
   /** Runs writes one after another, so that each sees what the one before did. */
@@ -362,6 +386,21 @@ export class Branch {
   }
 
   private async write(
+    options: WriteOptions,
+    makeState: (sink: ObjectSink) => Promise<NewState | null>,
+    makePolicy?: (sink: ObjectSink) => Promise<Link | undefined>,
+  ): Promise<Commit> {
+    const told = this.checkpoint(this.author, { trace: options.trace });
+    try {
+      return await told.span.within(() => this.writeTold(told, options, makeState, makePolicy));
+    } catch (error) {
+      told.failed(error);
+      throw error;
+    }
+  }
+
+  private async writeTold(
+    told: Checkpoint,
     options: WriteOptions,
     makeState: (sink: ObjectSink) => Promise<NewState | null>,
     makePolicy?: (sink: ObjectSink) => Promise<Link | undefined>,
@@ -382,6 +421,7 @@ export class Branch {
     // Nothing changed; but what was encoded anew must be in the store, whole, before that is said.
     if (!needed && (await this.#states.isStored(sink.all().map(({ record }) => record.id)))) {
       this.#states.keep(state);
+      told.unchanged();
       return this.head;
     }
     const prepared = prepareCommit(repository, {
@@ -391,13 +431,14 @@ export class Branch {
       author: this.author,
       minStep: this.minStep,
       options,
+      told,
     });
     const { loaded } = prepared;
     await this.#head.put([prepared], {
       note: {
         actor: loaded.committer,
         reason: options.reason ?? reasonOf(loaded.message),
-        trace: options.trace,
+        trace: loaded.trace,
       },
       mayWait:
         makePolicy === undefined &&

@@ -2,6 +2,7 @@ import type { ObjectId } from "../core/ids.js";
 import type { JsonValue } from "../core/json.js";
 import type { Limits } from "../core/limits.js";
 import type { StepHooks } from "../core/step-hooks.js";
+import type { Telemetry } from "../core/telemetry.js";
 import type { Governance } from "../governance/policy.js";
 import type { WorkflowKeys } from "../keys/workflow-keys.js";
 import { type GraphSource, HistoryReader } from "../merge/history.js";
@@ -46,6 +47,8 @@ export interface StoreContext {
   readonly hooks: readonly StepHooks[];
   /** What tools may do; undefined when there are no rules. */
   readonly governance: Governance | undefined;
+  /** Tells of what is done. */
+  readonly telemetry: Telemetry;
   /** What can be done with values of other regions; undefined where the store was not opened through regions. */
   readonly foreign?: ForeignRegions | undefined;
   /** The keys of its workflows. */

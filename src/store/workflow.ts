@@ -2,6 +2,7 @@ import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import { parsePointer } from "../core/json-pointer.js";
 import { checkIdentity, quoteForMessage } from "../core/names.js";
+import { type Span, spanning } from "../core/telemetry.js";
 import type { WorkflowKeys } from "../keys/workflow-keys.js";
 import type { Change } from "../merge/diff.js";
 import { parseDataPolicy } from "../objects/data-policy.js";
@@ -723,7 +724,14 @@ export class Workflow {
    */
   async erase(request: EraseRequest): Promise<EraseReport> {
     const { erase } = await import("./erase/erase.js");
-    const report = await erase(this.repository, request, this.info.subjects);
+    const report = await this.telling("erase", async (span) => {
+      const erased = await erase(this.repository, request, this.info.subjects);
+      span.set({
+        "agstate.removed.objects": erased.objects + erased.inline,
+        "agstate.removed.bytes": erased.bytes,
+      });
+      return erased;
+    });
     this.record = (await this.repository.storage.readWorkflow(this.id)) ?? this.record;
     return report;
   }
@@ -743,7 +751,15 @@ export class Workflow {
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
     const { collectWorkflow } = await import("./gc/collect.js");
-    return collectWorkflow(this.repository, options);
+    return this.telling("gc", async (span) => {
+      const report = await collectWorkflow(this.repository, options);
+      span.set({
+        "agstate.removed.commits": report.commits,
+        "agstate.removed.objects": report.trees + report.blobs,
+        "agstate.removed.bytes": report.bytes,
+      });
+      return report;
+    });
   }
 
   /**
@@ -768,7 +784,17 @@ export class Workflow {
    */
   async applyRetention(options: RetentionOptions = {}): Promise<RetentionReport> {
     const { applyRetention } = await import("./retention/apply.js");
-    return applyRetention(this.repository, this.info.retentionPolicy, options);
+    return this.telling("retention", async (span) => {
+      const { retentionPolicy } = this.info;
+      const report = await applyRetention(this.repository, retentionPolicy, options);
+      const { history, payload } = report;
+      span.set({
+        "agstate.removed.commits": history?.removed?.commits ?? 0,
+        "agstate.removed.objects": (payload?.blobs ?? 0) + (payload?.trees ?? 0),
+        "agstate.removed.bytes": payload?.bytes ?? 0,
+      });
+      return report;
+    });
   }
 
   /** How much each agent's branches reach of the workflow, alone and with others. */
@@ -780,6 +806,15 @@ export class Workflow {
   /** How much the workflow holds. */
   usage(): Promise<Usage> {
     return this.repository.storage.usage(this.id);
+  }
+
+  /** Does work of maintenance, and tells of it. */
+  private telling<T>(
+    name: "gc" | "retention" | "erase",
+    work: (span: Span) => Promise<T>,
+  ): Promise<T> {
+    const attributes = { "workflow.id": this.id };
+    return spanning(this.repository.context.telemetry, name, { attributes }, work);
   }
 
   /** @internal For the export to Git. */

@@ -13,6 +13,7 @@ import { normalize } from "../objects/normalize.js";
 import type { ObjectSink, WrittenObject } from "../objects/sink.js";
 import { encodeTree, type TreeEntry } from "../objects/tree.js";
 import type { CommitRecord, ObjectRecord } from "../storage/port.js";
+import type { Checkpoint } from "./checkpoint.js";
 import { withSubjects } from "./erase/subjects.js";
 import type { Repository } from "./repository.js";
 import type { StepToRecord, WriteOptions } from "./types.js";
@@ -27,6 +28,8 @@ export interface PreparedCommit {
   readonly objects: readonly WrittenObject[];
   /** The step number that it gives, 0 when it records none. */
   readonly maxStep: number;
+  /** What is told of it. */
+  readonly told: Checkpoint | undefined;
 }
 
 export interface CommitPlan {
@@ -43,6 +46,8 @@ export interface CommitPlan {
   /** What an outside framework's checkpoint has beside its state; encoded into the plan's sink. */
   readonly checkpoint?: Encoded;
   readonly options: Omit<WriteOptions, "step"> & { readonly step?: StepEntry };
+  /** What tells of it; gives it a traceparent. */
+  readonly told?: Checkpoint;
 }
 
 /** What a commit may say of a step: that it is over, as callers record it; or, from the step log, that it began. */
@@ -91,7 +96,8 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
   const time = commitSeconds(options.date?.getTime() ?? context.now());
   const author = checkIdentity("author", options.author ?? plan.author);
   const message = options.message ?? "";
-  const { trace, externalId } = options;
+  const { externalId } = options;
+  const trace = plan.told === undefined ? options.trace : plan.told.trace;
   // One shape for all commits, and no copies: this is on the path of every write.
   const loaded: Mutable<LoadedCommit> = {
     id: tree,
@@ -118,7 +124,7 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
   };
   const body = encodeCommit(loaded);
   loaded.id = hashObject("commit", body);
-  return {
+  const prepared: PreparedCommit = {
     record: {
       id: loaded.id,
       body,
@@ -131,7 +137,15 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
     loaded,
     objects: sink.all(),
     maxStep: step?.header.number ?? 0,
+    told: plan.told,
   };
+  plan.told?.made(prepared, stepName(options.step));
+  return prepared;
+}
+
+function stepName(step: StepEntry | undefined): string | undefined {
+  const name = (step?.record as { readonly name?: unknown } | null | undefined)?.name;
+  return typeof name === "string" ? name : undefined;
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };

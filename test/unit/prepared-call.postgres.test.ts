@@ -18,7 +18,7 @@ function oneSession(): Connection {
   return connection;
 }
 
-const echo = { name: "echo", text: "SELECT $1::text" };
+const echo = { name: "echo", operation: "echo", text: "SELECT $1::text" };
 
 const known = (connection: Connection) =>
   connection.query<{ name: string; runs: number }>(
@@ -30,6 +30,7 @@ describe("a prepared statement", () => {
     const connection = oneSession();
     const statement = {
       name: "values",
+      operation: "values",
       text: `SELECT json_build_array($1::int[], $2::bigint[], $3::text[], $4::uuid[],
         encode($5::bytea, 'hex'), $6::text, $7::bigint)::text`,
     };
@@ -82,14 +83,14 @@ describe("a prepared statement", () => {
   it("answers nothing where there is no row, and NULL as null", async () => {
     const connection = oneSession();
     expect(await connection.call(echo, [null])).toBe(null);
-    const none = { name: "none", text: "SELECT 1 WHERE $1::text = 'x'" };
+    const none = { name: "none", operation: "none", text: "SELECT 1 WHERE $1::text = 'x'" };
     expect(await connection.call(none, ["x"])).toBe("1");
     expect(await connection.call(none, ["y"])).toBe(null);
   });
 
   it("that fails leaves the next call nothing to stumble over", async () => {
     const connection = oneSession();
-    const divide = { name: "divide", text: "SELECT (1 / $1::int)::text" };
+    const divide = { name: "divide", operation: "divide", text: "SELECT (1 / $1::int)::text" };
     await expect(connection.call(divide, ["0"])).rejects.toEqual(
       agstateError("STORE_UNAVAILABLE", { code: "22012" }),
     );
@@ -128,7 +129,7 @@ describe("a session that does not know a statement any more", () => {
           DROP FUNCTION IF EXISTS ${schema}.f(int);
           CREATE FUNCTION ${schema}.f(int) RETURNS ${type} LANGUAGE sql AS 'SELECT $1::${type}'`),
       );
-    const statement = { name: "f", text: `SELECT ${schema}.f($1)` };
+    const statement = { name: "f", operation: "f", text: `SELECT ${schema}.f($1)` };
     await make("int");
     expect(await connection.call(statement, ["1"])).toBe("1");
     await make("text");

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import type { Telemetry } from "../../core/telemetry.js";
+import { type Bringing, RoundTrips } from "../rows/round-trips.js";
 import { codeOf, isAway, isTransient, toStoreError } from "./errors.js";
 import type { Parameter } from "./parameters.js";
 import { callPrepared, type Prepared } from "./prepared-call.js";
@@ -34,6 +36,7 @@ export interface ConnectionOptions {
   readonly retryForMs: number;
   /** A statement is given up after this, in milliseconds. */
   readonly statementTimeoutMs: number;
+  readonly telemetry?: Telemetry | undefined;
 }
 
 /** What a transaction may take, in milliseconds. */
@@ -65,6 +68,7 @@ interface Call {
  */
 export class Connection {
   readonly location: string;
+  private readonly trips: RoundTrips;
   /** How many connections there are at most. */
   readonly poolMax: number;
   private readonly pool: pg.Pool;
@@ -75,9 +79,19 @@ export class Connection {
   constructor(private readonly options: ConnectionOptions) {
     const { target } = options;
     this.location = target.shown;
+    // What the URL leaves out is taken from the environment.
+    const { connectionString } = target;
+    const { database = "", host, port } = new pg.Client({ connectionString });
+    const place = {
+      "db.system.name": "postgresql",
+      "db.namespace": `${database}|${target.schema}`,
+      "server.address": host,
+      "server.port": port,
+    };
+    this.trips = new RoundTrips(options.telemetry, place, target.schema, codeOf);
     this.poolMax = options.poolMax;
     this.pool = new pg.Pool({
-      connectionString: target.connectionString,
+      connectionString,
       max: options.poolMax,
       connectionTimeoutMillis: Math.min(
         CONNECT_TIMEOUT_MS,
@@ -107,9 +121,12 @@ export class Connection {
   query<Row extends pg.QueryResultRow>(
     text: string,
     values: readonly unknown[] = [],
+    operation = "query",
   ): Promise<Row[]> {
     return this.retrying(() =>
-      this.borrow((client) => runWithin<Row>(client, { text, values }, this.limitMs)),
+      this.borrow((client) =>
+        this.trips.run({ operation }, () => runWithin<Row>(client, { text, values }, this.limitMs)),
+      ),
     );
   }
 
@@ -118,21 +135,31 @@ export class Connection {
    * help either, the error's details have `outcome: "unknown"`.
    */
   write<Row extends pg.QueryResultRow>(
-    { text, name }: Prepared,
+    { text, name, operation }: Prepared,
     values: readonly unknown[],
+    bringing: Bringing = {},
   ): Promise<Row[]> {
     return this.retrying((call) =>
       this.prepared(call, (client, named, limitMs) =>
-        runWithin<Row>(client, { text, values, name: named ? name : undefined }, limitMs),
+        this.trips.run({ operation, ...bringing }, () =>
+          runWithin<Row>(client, { text, values, name: named ? name : undefined }, limitMs),
+        ),
       ),
     );
   }
 
   /** The same for a statement that answers one value. */
-  call(statement: Prepared, parameters: readonly Parameter[]): Promise<string | null> {
+  call(
+    statement: Prepared,
+    parameters: readonly Parameter[],
+    bringing: Bringing = {},
+  ): Promise<string | null> {
+    const { operation } = statement;
     return this.retrying((call) =>
       this.prepared(call, (client, named, limitMs) =>
-        within(client, callPrepared(client, statement, parameters, named), limitMs),
+        this.trips.run({ operation, ...bringing }, () =>
+          within(client, callPrepared(client, statement, parameters, named), limitMs),
+        ),
       ),
     );
   }
@@ -243,8 +270,11 @@ export class Connection {
   }
 
   private async connect(): Promise<pg.PoolClient> {
+    const since = performance.now();
     try {
-      return await this.pool.connect();
+      const client = await this.pool.connect();
+      this.trips.waited((performance.now() - since) / 1000);
+      return client;
     } catch (error) {
       // What a pooler says of settings that it does not know; the call is tried again.
       if (codeOf(error) === "08P01") {

@@ -1,5 +1,7 @@
+import { NO_TELEMETRY, type Place, type Telemetry } from "../../core/telemetry.js";
 import type { BackendOptions, WriteAnswer, WriteBatch } from "../port.js";
 import { checkDistinctRefs, sizeOf } from "../rows/batch.js";
+import type { Bringing } from "../rows/round-trips.js";
 import {
   appendStatement,
   decodeAppends,
@@ -32,8 +34,12 @@ const GROUPS_MAX = 2;
 /** What the functions for appends say of a commit that is stored although its ref was not moved. */
 const COMMIT_IS_THERE = "23505";
 
+const GROUPS_OF = { "db.system.name": "postgresql" };
+
 interface Member {
   readonly batch: WriteBatch;
+  /** Where it was asked for. */
+  readonly at: Place;
   readonly names: readonly string[];
   readonly resolve: (answer: WriteAnswer) => void;
   readonly reject: (error: unknown) => void;
@@ -81,19 +87,27 @@ export class GroupWriter {
     >
   >;
 
+  private readonly telemetry: Telemetry;
+
   constructor(private readonly context: WriteContext) {
+    this.telemetry = context.options.telemetry ?? NO_TELEMETRY;
     const { schema, options } = context;
     // Named by what they are: a session may know statements of other schemas and versions.
-    const prepared = (text: string) => ({
+    const prepared = (operation: string, text: string) => ({
       text,
       name: `agstate_${options.digest(text).slice(0, 32)}`,
+      operation,
     });
+    const appends = (name: "append_commit" | "append_commits") =>
+      prepared(name, appendStatement(schema, name));
+    const pendings = (name: "write_pending" | "append_pending") =>
+      prepared(name, pendingStatement(schema, name));
     this.statements = {
-      write_batches: prepared(writeStatement(schema)),
-      append_commit: prepared(appendStatement(schema, "append_commit")),
-      append_commits: prepared(appendStatement(schema, "append_commits")),
-      write_pending: prepared(pendingStatement(schema, "write_pending")),
-      append_pending: prepared(pendingStatement(schema, "append_pending")),
+      write_batches: prepared("write_batches", writeStatement(schema)),
+      append_commit: appends("append_commit"),
+      append_commits: appends("append_commits"),
+      write_pending: pendings("write_pending"),
+      append_pending: pendings("append_pending"),
     };
   }
 
@@ -101,7 +115,9 @@ export class GroupWriter {
     checkDistinctRefs(batch);
     return new Promise((resolve, reject) => {
       const names = namesOf(batch);
-      this.queue.push({ batch, names, resolve, reject, bytes: sizeOf(batch), alone: false });
+      const at = this.telemetry.place();
+      this.queue.push({ batch, at, names, resolve, reject, bytes: sizeOf(batch), alone: false });
+      this.telemetry.queued(1);
       this.arm();
     });
   }
@@ -173,14 +189,17 @@ export class GroupWriter {
       } else later.push(member);
     }
     this.queue = later;
+    this.telemetry.queued(-group.length);
     return group;
   }
 
   private async land(group: readonly Member[]): Promise<void> {
+    this.telemetry.measure("agstate.group.size", group.length, GROUPS_OF);
     const batches = group.map(({ batch }) => batch);
+    const [{ at }] = group as [Member];
     let answers: WriteAnswer[];
     try {
-      answers = await this.call(batches);
+      answers = await this.telemetry.at(at, () => this.call(batches));
     } catch (error) {
       // No member is at fault for a server that is away, and each alone would wait as long again.
       if (group.length === 1 || isAway((error as Error).cause)) {
@@ -189,6 +208,7 @@ export class GroupWriter {
       }
       for (const member of group) member.alone = true;
       this.queue.unshift(...group);
+      this.telemetry.queued(group.length);
       return;
     }
     group.forEach((member, i) => {
@@ -206,10 +226,12 @@ export class GroupWriter {
     const { write_pending: alone, append_pending: together } = this.statements;
     const [only] = batches as [WriteBatch];
     if (batches.length === 1) {
-      return decodePending(batches, await connection.call(alone, encodePending(only, keys)));
+      const values = encodePending(only, keys);
+      return decodePending(batches, await connection.call(alone, values, bringing(batches)));
     }
     if (distributed) return this.send(batches);
-    return decodePending(batches, await connection.call(together, encodePendings(batches, keys)));
+    const values = encodePendings(batches, keys);
+    return decodePending(batches, await connection.call(together, values, bringing(batches)));
   }
 
   /** Whether batches go by the functions for appends; the one for several is not for distributed tables. */
@@ -221,7 +243,8 @@ export class GroupWriter {
   private async send(batches: readonly WriteBatch[]): Promise<WriteAnswer[]> {
     const { connection, keys } = this.context;
     const values = encodeBatches(batches, keys, ...this.clock());
-    const rows = await connection.write<AnswerRow & Row>(this.statements.write_batches, values);
+    const { write_batches } = this.statements;
+    const rows = await connection.write<AnswerRow & Row>(write_batches, values, bringing(batches));
     return decodeAnswers(batches, rows);
   }
 
@@ -237,7 +260,7 @@ export class GroupWriter {
     const statement = this.statements[alone ? "append_commit" : "append_commits"];
     let landed: string | null;
     try {
-      landed = await connection.call(statement, values);
+      landed = await connection.call(statement, values, bringing(batches));
     } catch (error) {
       if (codeOf((error as Error).cause) !== COMMIT_IS_THERE) throw error;
       return this.send(batches);
@@ -253,6 +276,11 @@ export class GroupWriter {
     const now = Math.floor(this.context.options.now() / 1000);
     return [now, now - Math.floor(this.context.graceMs / 2000)];
   }
+}
+
+/** What is told of a call that brings batches. */
+function bringing(batches: readonly WriteBatch[]): Bringing {
+  return { batch: batches.length, spans: batches.flatMap(({ spans = [] }) => spans) };
 }
 
 /** What a batch must have to itself: its refs, its pending rows, and the workflow that it creates. */

@@ -96,6 +96,7 @@ function connect(options: Omit<PostgresOptions, "create">) {
     poolMax: target.poolMax ?? poolMax,
     retryForMs: options.busyTimeoutMs,
     statementTimeoutMs: target.statementTimeoutMs ?? statementTimeoutMs,
+    telemetry: options.telemetry,
   });
   return { target, connection };
 }

@@ -192,10 +192,11 @@ export class PostgresStorage implements Storage {
     limit: number;
   }): Promise<WorkflowRecord[]> {
     const { connection, queries } = this.parts;
-    const rows = await connection.query<Columns<WorkflowColumns>>(queries.workflows, [
-      after ?? null,
-      limit,
-    ]);
+    const rows = await connection.query<Columns<WorkflowColumns>>(
+      queries.workflows,
+      [after ?? null, limit],
+      "workflows",
+    );
     return rows.map(workflowOf);
   }
 
@@ -341,7 +342,11 @@ export class PostgresStorage implements Storage {
 
   async describe(): Promise<StoreDescription> {
     const { connection, queries } = this.parts;
-    const rows = await connection.query<{ key: string; value: string | null }>(queries.meta);
+    const rows = await connection.query<{ key: string; value: string | null }>(
+      queries.meta,
+      [],
+      "meta",
+    );
     const meta = new Map(rows.map(({ key, value }) => [key, value]));
     return {
       backend: "postgres",
@@ -371,7 +376,7 @@ export class PostgresStorage implements Storage {
   /** Runs a statement whose first parameter is the workflow's key. */
   private rows<Row>(name: keyof Queries, w: string, ...values: unknown[]): Promise<Columns<Row>[]> {
     const { connection, queries, keys } = this.parts;
-    return connection.query<Columns<Row>>(queries[name], [keys.of(w), ...values]);
+    return connection.query<Columns<Row>>(queries[name], [keys.of(w), ...values], name);
   }
 
   private async scan<Row, Out extends { readonly id: ObjectId }>(

@@ -6,6 +6,8 @@ import { bindMessages, type Parameter } from "./parameters.js";
 export interface Prepared {
   readonly name: string;
   readonly text: string;
+  /** What it does, in a word. */
+  readonly operation: string;
 }
 
 /** What node-pg's connection has, and its types do not tell. */

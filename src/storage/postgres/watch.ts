@@ -32,7 +32,11 @@ export class ServerWatching {
   constructor(private readonly context: WatchContext) {
     const { connection, queries } = context;
     this.#poller = new Poller(async (keys) => {
-      const rows = await connection.query<{ key: string; moves: string }>(queries.moves, [keys]);
+      const rows = await connection.query<{ key: string; moves: string }>(
+        queries.moves,
+        [keys],
+        "moves",
+      );
       return new Map(rows.map(({ key, moves }) => [key, moves]));
     }, this.#wakers);
   }

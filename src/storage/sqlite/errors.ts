@@ -2,7 +2,7 @@ import { accessSync, constants, statfsSync } from "node:fs";
 import { AgstateError } from "../../core/errors.js";
 
 /** The code of an error that SQLite or the operating system raised, or the empty string. */
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === "string" ? code : "";
 }

@@ -1,6 +1,8 @@
 import type { Database } from "better-sqlite3";
+import { NO_TELEMETRY, type Place, type Telemetry } from "../../core/telemetry.js";
 import type { WriteAnswer, WriteBatch } from "../port.js";
 import { sizeOf } from "../rows/batch.js";
+import type { Asked, RoundTrips } from "../rows/round-trips.js";
 import { applyBatch, type WriteContext } from "./apply-batch.js";
 import { busyError, isBusy, toStoreError } from "./errors.js";
 import { retryPause } from "./retry.js";
@@ -19,8 +21,12 @@ const TURN_MS = 10;
 /** The longest pause after a turn. */
 const COURTESY_MS = 3;
 
+const GROUPS_OF = { "db.system.name": "sqlite" };
+
 interface Member {
   readonly batch: WriteBatch;
+  /** Where it was asked for. */
+  readonly at: Place;
   readonly resolve: (answer: WriteAnswer) => void;
   readonly reject: (error: unknown) => void;
   readonly since: number;
@@ -41,6 +47,7 @@ interface Member {
  * and again before any of them wakes up.
  */
 export class GroupWriter {
+  readonly #telemetry: Telemetry;
   #queue: Member[] = [];
   #armed = false;
   #metOthersAt = Number.NEGATIVE_INFINITY;
@@ -54,12 +61,17 @@ export class GroupWriter {
     readonly noter: WalNoter,
     readonly location: string,
     readonly busyTimeoutMs: number,
-  ) {}
+    readonly trips: RoundTrips,
+  ) {
+    this.#telemetry = context.options.telemetry ?? NO_TELEMETRY;
+  }
 
   write(batch: WriteBatch): Promise<WriteAnswer> {
     return new Promise((resolve, reject) => {
       const [since, bytes] = [performance.now(), sizeOf(batch)];
-      this.#queue.push({ batch, resolve, reject, since, bytes, alone: false });
+      const at = this.#telemetry.place();
+      this.#queue.push({ batch, at, resolve, reject, since, bytes, alone: false });
+      this.#telemetry.queued(1);
       this.#arm();
     });
   }
@@ -105,6 +117,8 @@ export class GroupWriter {
       return;
     }
     const group = this.#takeGroup();
+    this.#telemetry.queued(-group.length);
+    this.#telemetry.measure("agstate.group.size", group.length, GROUPS_OF);
     this.#land(group);
     this.#arm();
     if (this.#queue.length === 0) this.#whenIdle?.();
@@ -116,6 +130,7 @@ export class GroupWriter {
     this.#turnEndsAt = Number.POSITIVE_INFINITY;
     const expired = (member: Member) => now - member.since >= this.busyTimeoutMs;
     for (const member of this.#queue.filter(expired)) {
+      this.#telemetry.queued(-1);
       member.reject(busyError(this.location, now - member.since, error));
     }
     this.#queue = this.#queue.filter((member) => !expired(member));
@@ -131,6 +146,7 @@ export class GroupWriter {
   #rejectAll(error: unknown): void {
     const members = this.#queue;
     this.#queue = [];
+    this.#telemetry.queued(-members.length);
     for (const member of members) member.reject(toStoreError(error, this.location));
     this.#whenIdle?.();
   }
@@ -154,14 +170,16 @@ export class GroupWriter {
     const { statements } = this.context;
     const answers: WriteAnswer[] = [];
     try {
-      let changed = false;
-      for (const { batch } of group) {
-        const applied = applyBatch(this.context, batch, group.length === 1);
-        answers.push(applied.answer);
-        changed ||= applied.changed;
-      }
-      if (changed) this.noter.note();
-      (changed ? statements.commit : statements.rollback).run();
+      this.trips.runHere(bringing(group), () => {
+        let changed = false;
+        for (const { batch } of group) {
+          const applied = applyBatch(this.context, batch, group.length === 1);
+          answers.push(applied.answer);
+          changed ||= applied.changed;
+        }
+        if (changed) this.noter.note();
+        (changed ? statements.commit : statements.rollback).run();
+      });
     } catch (error) {
       this.#undo();
       if (group.length === 1) {
@@ -170,6 +188,7 @@ export class GroupWriter {
       }
       for (const member of group) member.alone = true;
       this.#queue.unshift(...group);
+      this.#telemetry.queued(group.length);
       return;
     }
     this.#takeTurns();
@@ -191,4 +210,10 @@ export class GroupWriter {
     this.context.numbers.forget();
     if (this.db.inTransaction) this.context.statements.rollback.run();
   }
+}
+
+/** What is told of a transaction that brings batches; it is part of what asked for the first of them. */
+function bringing(group: readonly Member[]): Asked {
+  const spans = group.flatMap(({ batch }) => batch.spans ?? []);
+  return { operation: "write", batch: group.length, spans, at: group[0]?.at };
 }

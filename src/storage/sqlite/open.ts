@@ -1,10 +1,11 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import Database from "better-sqlite3";
 import { AgstateError } from "../../core/errors.js";
 import { closedGuard } from "../decorators/closed-guard.js";
 import type { BackendOptions, Storage } from "../port.js";
-import { toStoreError } from "./errors.js";
+import { RoundTrips } from "../rows/round-trips.js";
+import { codeOf, toStoreError } from "./errors.js";
 import { GroupWriter } from "./group-writer.js";
 import { retryWhileBusy } from "./retry.js";
 import { refuseForeign, SCHEMA_VERSION, schemaVersion } from "./schema.js";
@@ -122,14 +123,25 @@ async function openDatabase(location: string, options: SqliteOptions): Promise<S
     const numbers = new WorkflowNumbers(statements);
     const context = { statements, numbers, options, graceMs: options.graceMs };
     const { busyTimeoutMs } = options;
-    const writer = new GroupWriter(db, context, noter, location, busyTimeoutMs);
+    const place = { "db.system.name": "sqlite", "db.namespace": location } as const;
+    const trips = new RoundTrips(options.telemetry, place, basename(location), codeOf);
+    const writer = new GroupWriter(db, context, noter, location, busyTimeoutMs, trips);
     const release = () => {
       noter.close();
       db.close();
       unhold();
     };
     return closedGuard(
-      new SqliteStorage({ db, statements, numbers, writer, location, busyTimeoutMs, release }),
+      new SqliteStorage({
+        db,
+        statements,
+        numbers,
+        writer,
+        trips,
+        location,
+        busyTimeoutMs,
+        release,
+      }),
     );
   } catch (error) {
     db.close();

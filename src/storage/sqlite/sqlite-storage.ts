@@ -32,6 +32,7 @@ import { inlineSize, typeOf, unpackInline } from "../rows/inline.js";
 import { knownObject, objectOf } from "../rows/objects.js";
 import { pendingCursor, pendingPage } from "../rows/pending.js";
 import { NOTHING_REDACTED } from "../rows/redaction.js";
+import type { RoundTrips } from "../rows/round-trips.js";
 import { scanSeen, sweep } from "./collect.js";
 import { compact } from "./compact.js";
 import { toStoreError } from "./errors.js";
@@ -63,6 +64,7 @@ export interface SqliteParts {
   readonly statements: Statements;
   readonly numbers: WorkflowNumbers;
   readonly writer: GroupWriter;
+  readonly trips: RoundTrips;
   /** The store's directory. */
   readonly location: string;
   readonly busyTimeoutMs: number;
@@ -92,7 +94,7 @@ export class SqliteStorage implements Storage {
   }
 
   readObjects(w: string, ids: readonly ObjectId[]): Promise<(StoredObject | undefined)[]> {
-    return this.#read(w, (statements, wf) =>
+    return this.#read("readObjects", w, (statements, wf) =>
       ids.map((id) => {
         const row = wf === undefined ? undefined : statements.object.get(wf, rawId(id));
         return row && objectOf(knownObject(objectRow(row)));
@@ -101,7 +103,7 @@ export class SqliteStorage implements Storage {
   }
 
   readCommits(w: string, ids: readonly ObjectId[]): Promise<(CommitRecord | undefined)[]> {
-    return this.#read(w, (statements, wf) =>
+    return this.#read("readCommits", w, (statements, wf) =>
       ids.map((id) => {
         const row = wf === undefined ? undefined : statements.commitRow.get(wf, rawId(id));
         return row && commitOf(row);
@@ -110,7 +112,7 @@ export class SqliteStorage implements Storage {
   }
 
   readRefs(w: string, pattern: RefPattern): Promise<RefRow[]> {
-    return this.#read(w, (statements, wf) => {
+    return this.#read("readRefs", w, (statements, wf) => {
       if (wf === undefined) return [];
       if ("names" in pattern) {
         const names = [...new Set(pattern.names)];
@@ -127,7 +129,7 @@ export class SqliteStorage implements Storage {
   }
 
   readHead(w: string, ref: string): Promise<Head | undefined> {
-    return this.#read(w, (statements, wf) => {
+    return this.#read("readHead", w, (statements, wf) => {
       const columns = wf === undefined ? undefined : statements.ref.get(wf, ref);
       if (wf === undefined || columns === undefined) return undefined;
       const row = refOf(columns);
@@ -141,13 +143,13 @@ export class SqliteStorage implements Storage {
     ref: string,
     { limit, fromSeq = Number.MAX_SAFE_INTEGER }: { limit: number; fromSeq?: number },
   ): Promise<StoredReflogEntry[]> {
-    return this.#read(w, (_, wf) =>
+    return this.#read("readReflog", w, (_, wf) =>
       wf === undefined ? [] : this.#reflog.read(wf, ref, limit, fromSeq),
     );
   }
 
   readGraph(w: string, ids: readonly ObjectId[], limit: number): Promise<GraphNode[]> {
-    return this.#read(w, (statements, wf) => {
+    return this.#read("readGraph", w, (statements, wf) => {
       if (wf === undefined) return [];
       return walkGraph(ids, limit, (id) => {
         const row = statements.commitGraph.get(wf, rawId(id));
@@ -157,13 +159,13 @@ export class SqliteStorage implements Storage {
   }
 
   readGraphNear(w: string, ids: readonly ObjectId[], limit: number): Promise<PackedGraph> {
-    return this.#read(w, (statements, wf) =>
+    return this.#read("readGraphNear", w, (statements, wf) =>
       wf === undefined ? Buffer.alloc(0) : readNear(statements, wf, ids, limit),
     );
   }
 
   findIds(w: string, prefix: string, limit: number) {
-    return this.#read(w, (statements, wf) => {
+    return this.#read("findIds", w, (statements, wf) => {
       if (wf === undefined || !/^[0-9a-f]{0,64}$/.test(prefix)) return [];
       const from = rawId(prefix.padEnd(OBJECT_ID_HEX_LENGTH, "0"));
       const to = rawId(prefix.padEnd(OBJECT_ID_HEX_LENGTH, "f"));
@@ -178,7 +180,7 @@ export class SqliteStorage implements Storage {
   }
 
   findExternal(w: string, externalId: string): Promise<ObjectId[]> {
-    return this.#read(w, (statements, wf) =>
+    return this.#read("findExternal", w, (statements, wf) =>
       wf === undefined
         ? []
         : statements.commitsExternal.all(wf, externalId).map((row) => idOf(row.id)),
@@ -186,7 +188,7 @@ export class SqliteStorage implements Storage {
   }
 
   readPending(w: string, prefixes: readonly string[]): Promise<PendingRow[]> {
-    return this.#read(w, (statements, wf) => {
+    return this.#read("readPending", w, (statements, wf) => {
       if (wf === undefined) return [];
       return [...prefixes]
         .sort(compareUtf8)
@@ -223,7 +225,7 @@ export class SqliteStorage implements Storage {
   scanPending(w: string, after: string | null, limit: number): Promise<ScanPage<PendingRow>> {
     const size = Math.max(1, limit);
     const { key, index } = pendingCursor(after) ?? { key: "", index: 0 };
-    return this.#read(w, (statements, wf) => {
+    return this.#read("scanPending", w, (statements, wf) => {
       if (wf === undefined) return { rows: [], next: null };
       return pendingPage(
         statements.pendingAfter.all(wf, key, index, size + 1).map(pendingOf),
@@ -239,7 +241,7 @@ export class SqliteStorage implements Storage {
     after: string | null,
     limit: number,
   ): Promise<ScanPage<SeenRow>> {
-    return this.#read(w, (statements, wf) =>
+    return this.#read("scanSeen", w, (statements, wf) =>
       wf === undefined
         ? { rows: [], next: null }
         : scanSeen(statements, wf, type, before, after, limit),
@@ -247,30 +249,34 @@ export class SqliteStorage implements Storage {
   }
 
   readAbandoned(w: string, since: number): Promise<ObjectId[]> {
-    return this.#read(w, (statements, wf) =>
+    return this.#read("readAbandoned", w, (statements, wf) =>
       wf === undefined ? [] : statements.abandoned.all(wf, since).map((row) => idOf(row.old)),
     );
   }
 
   async condemn(w: string, ids: readonly ObjectId[], before: number, by: number): Promise<void> {
-    await this.#change(w, (statements, wf) => {
+    await this.#change("condemn", w, (statements, wf) => {
       for (const id of ids) statements.condemn.run(-by, wf, rawId(id), before);
     });
   }
 
   async sweep(w: string, ids: readonly ObjectId[], by: number): Promise<Swept> {
-    const swept = await this.#change(w, (statements, wf) => sweep(statements, wf, ids, by));
+    const swept = await this.#change("sweep", w, (statements, wf) =>
+      sweep(statements, wf, ids, by),
+    );
     return swept ?? { removed: 0, spared: [] };
   }
 
   async redact(w: string, redaction: Redaction): Promise<Redacted> {
-    const redacted = await this.#change(w, (statements, wf) => redact(statements, wf, redaction));
+    const redacted = await this.#change("redact", w, (statements, wf) =>
+      redact(statements, wf, redaction),
+    );
     return redacted ?? NOTHING_REDACTED;
   }
 
   async redeclare(w: string, declared: Redeclared): Promise<boolean> {
     const { classification, retentionPolicy } = declared;
-    const changed = await this.#change(w, (statements, wf) => {
+    const changed = await this.#change("redeclare", w, (statements, wf) => {
       statements.redeclare.run(classification, retentionPolicy, wf);
       return true;
     });
@@ -286,7 +292,7 @@ export class SqliteStorage implements Storage {
   }
 
   usage(w: string): Promise<Usage> {
-    return this.#read(w, (statements, wf) => {
+    return this.#read("usage", w, (statements, wf) => {
       if (wf === undefined) return { commits: 0, objects: 0, pending: 0, bytes: 0 };
       const { commits, bytes } = statements.commitUsage.get(wf)!;
       const objects = statements.objectUsage.get(wf)!;
@@ -333,28 +339,40 @@ export class SqliteStorage implements Storage {
   }
 
   /** Changes one workflow in a transaction of its own; nothing happens when there is none such. */
-  #change<T>(w: string, work: (statements: Statements, wf: number) => T): Promise<T | undefined> {
-    const { statements, numbers, writer } = this.parts;
+  #change<T>(
+    operation: string,
+    w: string,
+    work: (statements: Statements, wf: number) => T,
+  ): Promise<T | undefined> {
+    const { statements, numbers, writer, trips } = this.parts;
     return this.#retry(() =>
-      writer.transact(() => {
-        const wf = numbers.get(w);
-        return wf === undefined ? undefined : work(statements, wf);
-      }),
+      writer.transact(() =>
+        trips.runHere({ operation }, () => {
+          const wf = numbers.get(w);
+          return wf === undefined ? undefined : work(statements, wf);
+        }),
+      ),
     );
   }
 
   /** Reads from one workflow inside one transaction; `wf` is undefined when there is none such. */
-  #read<T>(w: string, work: (statements: Statements, wf: number | undefined) => T): Promise<T> {
-    const { db, statements, numbers } = this.parts;
-    return this.#retry(() => {
-      statements.beginRead.run();
-      try {
-        return work(statements, numbers.get(w));
-      } finally {
-        // SQLite itself rolls back after some errors.
-        if (db.inTransaction) statements.commit.run();
-      }
-    });
+  #read<T>(
+    operation: string,
+    w: string,
+    work: (statements: Statements, wf: number | undefined) => T,
+  ): Promise<T> {
+    const { db, statements, numbers, trips } = this.parts;
+    return this.#retry(() =>
+      trips.runHere({ operation }, () => {
+        statements.beginRead.run();
+        try {
+          return work(statements, numbers.get(w));
+        } finally {
+          // SQLite itself rolls back after some errors.
+          if (db.inTransaction) statements.commit.run();
+        }
+      }),
+    );
   }
 
   /** Reads a page of at least one row, in the order of ids, and one row more to see whether it is the last. */
@@ -366,7 +384,7 @@ export class SqliteStorage implements Storage {
     decode: (columns: RowOf<N>) => Row,
   ): Promise<ScanPage<Row>> {
     const size = Math.max(1, limit);
-    return this.#read(w, (statements, wf) => {
+    return this.#read(statement, w, (statements, wf) => {
       if (wf === undefined) return { rows: [], next: null };
       const found = statements[statement].all(wf, rawId(after ?? ""), size + 1) as RowOf<N>[];
       const rows = found.slice(0, size).map(decode);

@@ -72,6 +72,8 @@ export async function writeEvent(
   return (await appendRecord(repository, EVENTS_REF, { value, actor, message })) !== null;
 }
 
+const RETRY = { "agstate.operation": "record" };
+
 /**
  * Commits a record as the state of a commit on top of what a ref below `refs/audit/` is at; in plain, whatever the
  * workflow's keys are.
@@ -86,7 +88,10 @@ export async function appendRecord(
 ): Promise<ObjectId | null> {
   const { refs, commits } = repository;
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    if (attempt > 0) await sleep(Math.random() * PAUSE_MAX_MS);
+    if (attempt > 0) {
+      repository.context.telemetry.count("agstate.cas.retries", 1, RETRY);
+      await sleep(Math.random() * PAUSE_MAX_MS);
+    }
     const head = await refs.head(ref);
     const before =
       head === undefined || head.row.id === null

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
+import { type Attributes, NO_SPAN, type Span, spanning } from "../../core/telemetry.js";
 import { contestId } from "../../merge/contest.js";
 import {
   type MergeInput,
@@ -12,9 +13,10 @@ import {
 import { planMerge } from "../../merge/plan.js";
 import { type Policies, PolicyScope } from "../../merge/policy.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
-import { shortRefName } from "../../refs/names.js";
-import { movedRow, type RefUpdate } from "../../refs/ref-store.js";
-import type { ObjectRecord, RefRow } from "../../storage/port.js";
+import { agentOf, shortRefName } from "../../refs/names.js";
+import { movedRow, type RefUpdate, type UpdateBatch } from "../../refs/ref-store.js";
+import type { RefRow } from "../../storage/port.js";
+import { Checkpoint, spansOf } from "../checkpoint.js";
 import type { Repository } from "../repository.js";
 import { historyDropped } from "../retention/records.js";
 import { prepareCommit } from "../write-commit.js";
@@ -58,12 +60,15 @@ export interface Finished {
 /** The longest pause between attempts, in milliseconds. */
 const PAUSE_MAX_MS = 1000;
 
+const RETRY = { "agstate.operation": "merge" };
+
 /**
  * Merges by compare-and-swap: reads the target, merges, and swaps; when
  * somebody else was faster, all of it again, against what the target is then.
  */
 export class MergeRun {
   #row: RefRow | undefined;
+  private span: Span = NO_SPAN;
 
   constructor(
     private readonly repository: Repository,
@@ -76,7 +81,32 @@ export class MergeRun {
    * @param withIt further moves that happen with the target's, or not at all
    * @throws AgstateError `REF_CONFLICT` when others won every time
    */
-  async land(withIt: readonly RefUpdate[] = []): Promise<Finished> {
+  land(withIt: readonly RefUpdate[] = []): Promise<Finished> {
+    const { into, operation } = this.request;
+    const { context, workflow } = this.repository;
+    const attributes = {
+      "workflow.id": workflow,
+      branch: shortRefName(into),
+      "agent.id": agentOf(into) ?? this.request.author,
+      "agstate.merge.operation": operation,
+    };
+    return spanning(
+      context.telemetry,
+      "merge",
+      { attributes, traceparent: this.request.write.trace },
+      async (span) => {
+        this.span = span;
+        const finished = await this.landed(withIt);
+        const open = this.open(finished.attempt).length;
+        const conflicts = finished.commit === null ? open : 0;
+        if (conflicts > 0) context.telemetry.count("agstate.merge.conflicts", conflicts);
+        if (span.isRecording) span.set(told(finished, conflicts));
+        return finished;
+      },
+    );
+  }
+
+  private async landed(withIt: readonly RefUpdate[]): Promise<Finished> {
     const { maxAttempts, signal } = this.request;
     for (let attempts = 1; ; attempts++) {
       const since = performance.now();
@@ -85,6 +115,7 @@ export class MergeRun {
       const commit = await this.swap(attempt, withIt);
       if (commit !== null) return { attempt, commit, attempts };
       if (attempts >= maxAttempts) throw this.outrun(attempts);
+      this.repository.context.telemetry.count("agstate.cas.retries", 1, RETRY);
       // As long as an attempt takes, or several, at random: racing supervisors fall out of step.
       const pause = Math.min(PAUSE_MAX_MS, (performance.now() - since) * Math.min(attempts, 8));
       await sleep(Math.random() * pause, undefined, signal === undefined ? {} : { signal });
@@ -274,23 +305,44 @@ export class MergeRun {
   private async swap(attempt: Attempt, withIt: readonly RefUpdate[]): Promise<LoadedCommit | null> {
     const { repository, request } = this;
     const { row, target, outcome, kind } = attempt;
-    const expect = { kind: "id", id: target.id, seq: row.seq } as const;
-    const note = {
-      actor: request.author,
-      reason: mergeReason(request, attempt),
-      trace: request.write.trace,
-    };
     if (kind !== "merge" || outcome === null) {
       const head = kind === "fast-forward" ? (attempt.steps[0] as Step).source.commit : target;
-      const forward: RefUpdate = { ref: request.into, expect, target: head.id, note };
+      const trace = request.write.trace ?? this.span.traceparent;
+      const forward = { ...this.move(attempt, trace), target: head.id };
       const updates = [...(kind === "fast-forward" ? [forward] : []), ...withIt];
       if (updates.length === 0) return head;
-      return (await this.apply(updates, [])) ? head : null;
+      return (await this.apply(updates)) ? head : null;
     }
     if (request.operation !== "merge" && changesNothing(attempt)) {
       if (withIt.length === 0) return target;
-      return (await this.apply(withIt, [])) ? target : null;
+      return (await this.apply(withIt)) ? target : null;
     }
+    const { into, author } = request;
+    const { context, workflow } = repository;
+    const at = { workflow, ref: into, incarnation: row.incarnation, author };
+    const checkpoint = new Checkpoint(context.telemetry, at, { trace: request.write.trace });
+    try {
+      const moved = await checkpoint.span.within(() =>
+        this.commit(attempt, outcome, checkpoint, withIt),
+      );
+      if (moved === null) checkpoint.failed(movedMeanwhile(into));
+      else checkpoint.landed();
+      return moved;
+    } catch (error) {
+      checkpoint.failed(error);
+      throw error;
+    }
+  }
+
+  /** Commits what was merged; null when somebody else has moved the target. */
+  private async commit(
+    attempt: Attempt,
+    outcome: MergeOutcome,
+    told: Checkpoint,
+    withIt: readonly RefUpdate[],
+  ): Promise<LoadedCommit | null> {
+    const { repository, request } = this;
+    const { row, target } = attempt;
     const merged = attempt.steps.map(({ source }) => source.commit);
     const prepared = prepareCommit(repository, {
       sink: resultObjects(outcome),
@@ -300,30 +352,39 @@ export class MergeRun {
       minStep: row.maxStep + 1,
       merge: this.record(attempt),
       options: { ...request.write, message: request.write.message ?? mergeMessage(request) },
+      told,
     });
     const update: RefUpdate = {
-      ref: request.into,
-      expect,
+      ...this.move(attempt, prepared.loaded.trace),
       target: prepared.record.id,
       commits: [prepared.record],
-      note,
     };
     const objects = prepared.objects.map((object) => object.record);
     // A merge has its sources as parents; what is picked may be linked to as well.
     const { theirs } = attempt.steps[0] as Step;
     const needs = request.operation === "merge" || theirs === null ? [] : [theirs.id];
-    if (!(await this.apply([update, ...withIt], objects, needs))) return null;
+    const spans = spansOf([prepared]);
+    if (!(await this.apply([update, ...withIt], { objects, needs, spans }))) return null;
     repository.objects.prime(prepared.objects);
     return prepared.loaded;
+  }
+
+  private move(attempt: Attempt, trace: string | undefined) {
+    const { request } = this;
+    const { row, target } = attempt;
+    return {
+      ref: request.into,
+      expect: { kind: "id", id: target.id, seq: row.seq } as const,
+      note: { actor: request.author, reason: mergeReason(request, attempt), trace },
+    };
   }
 
   /** Applies moves, all or none; false when the target had moved. */
   private async apply(
     updates: readonly RefUpdate[],
-    objects: readonly ObjectRecord[],
-    needs: readonly ObjectId[] = [],
+    rest: Omit<UpdateBatch, "updates"> = {},
   ): Promise<boolean> {
-    const answers = await this.repository.refs.apply({ updates, objects, needs });
+    const answers = await this.repository.refs.apply({ updates, ...rest });
     const lost = (i: number) => answers[i]?.outcome === "conflict";
     if (updates[0]?.ref === this.request.into && lost(0)) return false;
     updates.forEach((update, i) => {
@@ -371,6 +432,24 @@ export function changesNothing({ outcome, target }: Attempt): boolean {
     outcome?.root.state?.id === target.root.state?.id &&
     outcome?.root.policy?.id === target.root.policy?.id
   );
+}
+
+/** What a span says of how a merge came out. */
+function told({ attempt, commit, attempts }: Finished, conflicts: number): Attributes {
+  const { kind, steps } = attempt;
+  return {
+    "agstate.merge.status": commit === null ? "conflict" : kind === "merge" ? "merged" : kind,
+    "agstate.merge.sources": steps.map(({ source }) => source.commit.id),
+    "agstate.merge.bases": [...new Set(steps.flatMap(({ bases }) => bases))],
+    "agstate.merge.conflicts": conflicts,
+    "agstate.merge.attempts": attempts,
+    ...(commit !== null && { "checkpoint.commit": commit.id }),
+  };
+}
+
+/** Why an attempt's commit did not land, as spans tell it; the merge goes on. */
+function movedMeanwhile(ref: string): AgstateError {
+  return new AgstateError("REF_CONFLICT", `${shortRefName(ref)} was moved meanwhile`, { ref });
 }
 
 function unrelated(request: MergeRequest, source: NamedCommit): AgstateError {

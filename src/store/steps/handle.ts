@@ -1,3 +1,4 @@
+import type { Place } from "../../core/telemetry.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import type { StateOperation } from "../../objects/draft/operations.js";
 import type { Journal } from "../../steps/journal.js";
@@ -13,6 +14,8 @@ export interface StepAppend {
   /** Default: the handle's author. */
   readonly author?: string | undefined;
   readonly trace?: string | undefined;
+  /** Where it was asked for. */
+  readonly at?: Place | undefined;
   /** The review that must let it happen, to be used up in the same write. */
   readonly approval?: string | undefined;
 }

@@ -2,8 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
 import type { JsonValue } from "../../core/json.js";
+import type { Attributes, Place, Telemetry } from "../../core/telemetry.js";
 import type { StepAction } from "../../objects/commit.js";
 import { elsewhereAt } from "../../objects/isolation.js";
+import { agentOf } from "../../refs/names.js";
 import type { Journal, JournalEntry, Landed, StepQuestion } from "../../steps/journal.js";
 import { continuedKey, idempotencyKey } from "../../steps/key.js";
 import type { StepRecord } from "../../steps/record.js";
@@ -22,8 +24,12 @@ const PAUSE_MAX_MS = 20;
 /** How far back it is looked who moved the branch. */
 const LOOK_BACK_MAX = 10_000;
 
+const RETRY = { "agstate.operation": "step" };
+
 interface Pending {
   readonly entry: JournalEntry;
+  /** Where it was asked for. */
+  readonly at: Place;
   readonly resolve: (landed: Landed) => void;
   readonly reject: (error: unknown) => void;
   attempts: number;
@@ -49,10 +55,12 @@ export class BranchJournal implements Journal {
   readonly now: () => number;
   /** Of the branch that this is the log of: one that was made anew has another. */
   readonly incarnation: string;
+  readonly telemetry: Telemetry;
+  readonly where: Attributes;
   private queue: Pending[] = [];
   private running = false;
   /** The commit up to which the branch's steps are known here, wherever the handle is. */
-  private known: string;
+  known: string;
   private runs = 0;
   /** Steps that were begun here and are not sealed. */
   private readonly begun = new Set<number>();
@@ -69,6 +77,16 @@ export class BranchJournal implements Journal {
     this.maxBytes = repository.context.limits.stateMaxBytes;
     this.now = repository.context.now;
     this.incarnation = handle.incarnation;
+    this.telemetry = repository.context.telemetry;
+    const agent = agentOf(handle.ref) ?? handle.author;
+    this.where = {
+      "workflow.id": this.workflow,
+      "agent.id": agent,
+      branch: this.branch,
+      "agstate.branch.incarnation": this.incarnation,
+      "gen_ai.agent.id": agent,
+      "gen_ai.conversation.id": this.workflow,
+    };
     this.known = handle.head.id;
   }
 
@@ -116,7 +134,8 @@ export class BranchJournal implements Journal {
       // A seal tells of what has happened, which nobody else can.
       const seals = entry.number !== undefined && entry.status !== "started";
       if (lease?.aborted === true && !seals) return reject(lease.reason);
-      this.queue.push({ entry, resolve, reject, attempts: 0, onTop: false });
+      const at = this.telemetry.place();
+      this.queue.push({ entry, at, resolve, reject, attempts: 0, onTop: false });
       if (this.running) return;
       this.running = true;
       queueMicrotask(() => void this.run());
@@ -153,7 +172,7 @@ export class BranchJournal implements Journal {
     try {
       if (this.handle.incarnation !== this.incarnation) throw this.fenced("was made anew");
       commits = await this.handle.appendSteps(
-        pending.map(({ entry }) => this.append(entry)),
+        pending.map(({ entry, at }) => ({ ...this.append(entry), at })),
         onTop ? this.handle.head.id : this.known,
       );
       // What is fenced off once stays so: the steps of others do not become known.
@@ -167,10 +186,11 @@ export class BranchJournal implements Journal {
       return;
     }
     pending.forEach(({ entry, resolve }, i) => {
-      const number = (commits[i] as Commit).step?.number as number;
+      const commit = commits[i] as Commit;
+      const number = commit.step?.number as number;
       if (entry.status === "started") this.begun.add(number);
       else this.begun.delete(number);
-      resolve({ number });
+      resolve({ number, commit: commit.id });
     });
   }
 
@@ -230,6 +250,7 @@ export class BranchJournal implements Journal {
           one.reject(gathered ? error : this.fenced(`has a step of ${other}`));
         } else if (++one.attempts >= ATTEMPTS) one.reject(error);
         else {
+          this.telemetry.count("agstate.cas.retries", 1, RETRY);
           one.onTop = other !== null;
           back.push(one);
         }

@@ -41,6 +41,8 @@ export interface RunOnRecord {
   readonly end: StepRecord | null;
   /** By number, rising; of each the last that was said. */
   readonly steps: readonly RecordedStep[];
+  /** The traceparent of what was said last. */
+  readonly trace: string | undefined;
 }
 
 /**
@@ -55,11 +57,12 @@ export async function readRun(
   run: string,
 ): Promise<RunOnRecord> {
   // The cursor has never moved: no step is on record, so nothing is to be read.
-  if (head.nextStep === 1) return { begin: null, end: null, steps: [] };
+  if (head.nextStep === 1) return NOT_BEGUN;
   const steps = new Map<number, Mutable<RecordedStep>>();
   const unread: ObjectId[] = [];
   let last: LoadedCommit | undefined;
   let end: StepRecord | null = null;
+  let trace: string | undefined;
   for await (const { commit, objects } of lineFrom(repository, head.id, "step")) {
     last = commit;
     const found = await recordOrWithheld(commit, objects);
@@ -67,10 +70,11 @@ export async function readRun(
     const record = isWithheld(found) ? null : found;
     if (record === null && commit.step !== undefined) unread.push(commit.id);
     if (record === null || commit.step === undefined || record.place?.run !== run) continue;
+    trace ??= commit.trace;
     if (record.name === RUN_BEGINS) {
       // Records of the same bytes stay together: where it began may still be told, and not that it ended.
       if (end === null) await refuseIfOver(repository, run, head, unread);
-      return { begin: record, end, steps: sorted(steps) };
+      return { begin: record, end, steps: sorted(steps), trace };
     }
     const { number, action, status, key } = commit.step;
     const origin = key ?? commit.id;
@@ -80,8 +84,10 @@ export async function readRun(
     else steps.set(number, { number, action, status, record, next: commit.nextStep, key, origin });
   }
   await refuseIfOver(repository, run, head, unread, last);
-  return { begin: null, end: null, steps: [] };
+  return NOT_BEGUN;
 }
+
+const NOT_BEGUN: RunOnRecord = { begin: null, end: null, steps: [], trace: undefined };
 
 /** Refuses a run of which retention has taken something away: begun anew, it would do again what it has done. */
 async function refuseIfOver(

@@ -1,5 +1,6 @@
 import { AgstateError } from "../../core/errors.js";
 import { isJsonObject, type JsonValue } from "../../core/json.js";
+import { spanning } from "../../core/telemetry.js";
 import { normalize } from "../../objects/normalize.js";
 import { inKeptOrder, STEP_RECORD_VERSION, type StepRecord } from "../../steps/record.js";
 import { type Drift, RecordedRun, RunContext, type VersionDrift } from "../../steps/run.js";
@@ -67,38 +68,50 @@ export async function runOn<Result>(
     release = journal.beginRun();
     const onRecord = await readRun(repository, branch.loadedHead, id);
     if (onRecord.end !== null) return inKeptOrder(onRecord.end.output) as Result;
-    const mark = (name: string, rest: { input?: JsonValue; output?: JsonValue }) =>
-      journal.land({
-        action: "read",
-        status: "completed",
-        keyed: false,
-        record: {
-          v: STEP_RECORD_VERSION,
-          name,
-          attempt: 1,
-          ...rest,
-          startedAt: journal.now(),
-          place: { run: id, scope: [], index: -1 },
-        },
-      });
-    if (onRecord.begin === null) {
-      await mark(RUN_BEGINS, version === undefined ? {} : { input: { version } });
-    }
-    const drift = onRecord.begin === null ? undefined : versionDrift(onRecord.begin, version);
-    if (drift !== undefined) onDrift(drift);
-    const log = new RecordedRun(onRecord.steps, drift);
-    const hooks = hooksOn(repository, branch);
-    const shared = { run: id, journal, hooks, log, signal, onDrift, sawUnrecorded: false };
-    const result = await work(new RunContext(shared));
-    const left = log.left();
-    if (left.length > 0) throw leftOver(log, branch.name, id, left);
-    const output =
-      result === undefined
-        ? undefined
-        : normalize(result, { maxBytes: journal.maxBytes, what: "run result" });
-    await mark(RUN_ENDS, output === undefined ? {} : { output });
-    await branch.flush();
-    return (output === undefined ? result : inKeptOrder(output)) as Result;
+    const { begin, steps, trace } = onRecord;
+    const attributes = {
+      ...journal.where,
+      "agstate.run.id": id,
+      ...(begin !== null && { "agstate.run.recorded_steps": steps.length }),
+    };
+    const { telemetry } = repository.context;
+    const name = begin === null ? "run" : "resume";
+    // What it goes on from may be of another trace.
+    const links = trace === undefined ? [] : [trace];
+    return await spanning(telemetry, name, { attributes, links }, async () => {
+      const mark = (name: string, rest: { input?: JsonValue; output?: JsonValue }) =>
+        journal.land({
+          action: "read",
+          status: "completed",
+          keyed: false,
+          record: {
+            v: STEP_RECORD_VERSION,
+            name,
+            attempt: 1,
+            ...rest,
+            startedAt: journal.now(),
+            place: { run: id, scope: [], index: -1 },
+          },
+        });
+      if (begin === null) {
+        await mark(RUN_BEGINS, version === undefined ? {} : { input: { version } });
+      }
+      const drift = begin === null ? undefined : versionDrift(begin, version);
+      if (drift !== undefined) onDrift(drift);
+      const log = new RecordedRun(steps, drift);
+      const hooks = hooksOn(repository, branch);
+      const shared = { run: id, journal, hooks, log, signal, onDrift, sawUnrecorded: false };
+      const result = await work(new RunContext(shared));
+      const left = log.left();
+      if (left.length > 0) throw leftOver(log, branch.name, id, left);
+      const output =
+        result === undefined
+          ? undefined
+          : normalize(result, { maxBytes: journal.maxBytes, what: "run result" });
+      await mark(RUN_ENDS, output === undefined ? {} : { output });
+      await branch.flush();
+      return (output === undefined ? result : inKeptOrder(output)) as Result;
+    });
   } finally {
     release();
     running.delete(branch);

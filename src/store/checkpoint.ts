@@ -1,0 +1,138 @@
+import type { Place, Span, Telemetry } from "../core/telemetry.js";
+import type { LoadedCommit } from "../objects/commit-reader.js";
+import type { WrittenObject } from "../objects/sink.js";
+import { agentOf, shortRefName } from "../refs/names.js";
+import type { CommitRecord } from "../storage/port.js";
+
+/** A commit that is told of. */
+interface MadeCommit {
+  readonly record: CommitRecord;
+  readonly loaded: Pick<LoadedCommit, "step">;
+  readonly objects: readonly WrittenObject[];
+}
+
+/** Where a commit is to stand. */
+export interface CheckpointAt {
+  readonly workflow: string;
+  readonly ref: string;
+  /** Undefined where the ref is made with the commit. */
+  readonly incarnation: string | undefined;
+  /** Who writes. */
+  readonly author: string;
+}
+
+export interface CheckpointOptions {
+  /** Where it was asked for; default here. */
+  readonly at?: Place | undefined;
+  /** The traceparent that the caller gives the commit. */
+  readonly trace?: string | undefined;
+}
+
+/** What is told of a commit on its way to a branch: a span, from when it is made until it has landed, and what is counted of it. */
+export class Checkpoint {
+  readonly span: Span;
+  private readonly since: number;
+  private commit: MadeCommit | undefined;
+  private over = false;
+
+  constructor(
+    private readonly telemetry: Telemetry,
+    { workflow, ref, incarnation, author }: CheckpointAt,
+    private readonly options: CheckpointOptions = {},
+  ) {
+    this.since = performance.now();
+    this.span = telemetry.span("write_checkpoint", {
+      at: options.at,
+      traceparent: options.trace,
+    });
+    if (!this.span.isRecording) return;
+    this.span.set({
+      "workflow.id": workflow,
+      "agent.id": agentOf(ref) ?? author,
+      branch: shortRefName(ref),
+      ...(incarnation !== undefined && { "agstate.branch.incarnation": incarnation }),
+    });
+  }
+
+  /** What the commit says that it was made by. */
+  get trace(): string | undefined {
+    return this.options.trace ?? this.span.traceparent;
+  }
+
+  /** The commit is made, and has not landed. */
+  made(commit: MadeCommit, stepName: string | undefined): void {
+    this.commit = commit;
+    if (!this.span.isRecording) return;
+    const { step } = commit.loaded;
+    this.span.set({
+      "checkpoint.commit": commit.record.id,
+      "agstate.commit.bytes": bytesOf(commit),
+      "agstate.commit.objects": commit.objects.length,
+      ...(step && {
+        "step.seq": step.number,
+        "step.action": step.action,
+        "step.status": step.status,
+        ...(stepName !== undefined && { "step.name": stepName }),
+      }),
+    });
+  }
+
+  landed(): void {
+    if (!this.ends()) return;
+    this.span.set({ "checkpoint.success": true });
+    this.span.end();
+    const { telemetry, commit } = this;
+    if (!telemetry.isCounting) return;
+    telemetry.count("agstate.commits", 1, this.by());
+    telemetry.measure("agstate.commit.duration", this.seconds(), this.by());
+    if (commit !== undefined) telemetry.count("agstate.commit.bytes", bytesOf(commit), this.by());
+  }
+
+  failed(error: unknown): void {
+    if (!this.ends()) return;
+    this.span.set({ "checkpoint.success": false });
+    this.span.fail(error);
+    const { telemetry } = this;
+    if (!telemetry.isCounting) return;
+    const by = { ...this.by(), "error.type": telemetry.errorType(error) };
+    telemetry.count("agstate.commit.failures", 1, by);
+    telemetry.measure("agstate.commit.duration", this.seconds(), by);
+  }
+
+  /** There was nothing to write. */
+  unchanged(): void {
+    if (!this.ends()) return;
+    this.span.set({ "agstate.commit.unchanged": true });
+    this.span.end();
+  }
+
+  private ends(): boolean {
+    if (this.over) return false;
+    this.over = true;
+    return true;
+  }
+
+  private seconds(): number {
+    return (performance.now() - this.since) / 1000;
+  }
+
+  private by() {
+    const action = this.commit?.loaded.step?.action;
+    return action === undefined ? {} : { "step.action": action };
+  }
+}
+
+/** The spans of commits that are told of. */
+export function spansOf(
+  commits: readonly { readonly told: Checkpoint | undefined }[],
+): readonly Span[] | undefined {
+  const spans = commits.flatMap(({ told }) => (told?.span.isRecording ? [told.span] : []));
+  return spans.length === 0 ? undefined : spans;
+}
+
+function bytesOf({ record, objects }: MadeCommit): number {
+  let bytes = record.body.length;
+  for (const object of record.inline) if ("body" in object) bytes += object.body.length;
+  for (const object of objects) bytes += object.record.body.length;
+  return bytes;
+}
