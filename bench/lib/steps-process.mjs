@@ -1,52 +1,12 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { contestantProcess } from "./contestant-process.mjs";
 
-const CHILD = fileURLToPath(new URL("./steps-child.mjs", import.meta.url));
+const CHILD = new URL("./steps-child.mjs", import.meta.url);
 
 /**
- * A contestant of `interleave` in a process of its own, so that what one needs of Node.js, as hooks
- * around every promise, costs the other nothing.
+ * A contestant that runs workflows in a process of its own.
  *
  * @param what whether it is the `peer`, `workflows`, `steps` of a workflow, and `options` of the contestant
- * @returns the contestant, with `rounds`, how many it did, `check` and `close`
  */
-export async function stepsProcess(name, what) {
-  // What a peer's way with its driver is warned of says nothing here.
-  const child = fork(CHILD, [JSON.stringify(what)], { execArgv: ["--no-deprecation"] });
-  // It must not outlive this process.
-  const kill = () => child.kill();
-  process.on("exit", kill);
-  const exit = once(child, "exit").then(([code, signal]) => {
-    process.removeListener("exit", kill);
-    return code === 0 ? undefined : new Error(`${name} ended with ${signal ?? `status ${code}`}`);
-  });
-  const answer = async () => {
-    const [message] = await Promise.race([
-      once(child, "message"),
-      exit.then((error) => Promise.reject(error ?? new Error(`${name} is over`))),
-    ]);
-    return message;
-  };
-  const ask = (message) => {
-    child.send(message);
-    return answer();
-  };
-  const contestant = {
-    name,
-    steps: what.workflows * what.steps,
-    rounds: 0,
-    round() {
-      contestant.rounds++;
-      return ask("round");
-    },
-    check: () => ask("check"),
-    async close() {
-      if (child.connected) child.send("close");
-      const error = await exit;
-      if (error !== undefined) throw error;
-    },
-  };
-  await answer();
-  return contestant;
+export function stepsProcess(name, what) {
+  return contestantProcess(CHILD, name, what.workflows * what.steps, what);
 }

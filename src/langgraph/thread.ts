@@ -4,7 +4,7 @@ import type { ObjectId } from "../core/ids.js";
 import { quoteForMessage } from "../core/names.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { MoveAnswer, RefRow } from "../storage/port.js";
-import { Checkpoint, spansOf } from "../store/checkpoint.js";
+import { Checkpoint, spansOf, whereOf } from "../store/checkpoint.js";
 import type { Repository } from "../store/repository.js";
 import type { PreparedCommit } from "../store/write-commit.js";
 import { forkRef, isHeadOf, isThreadHead, latestRef, THREAD_PREFIX } from "./names.js";
@@ -350,13 +350,8 @@ export class Thread {
 
   private checkpoint(namespace: string, latest: Latest | undefined): Checkpoint {
     const { context, workflow } = this.repository;
-    const at = {
-      workflow,
-      ref: latestRef(namespace),
-      incarnation: latest?.row.incarnation,
-      author: AUTHOR,
-    };
-    return new Checkpoint(context.telemetry, at);
+    const at = { ref: latestRef(namespace), incarnation: latest?.row.incarnation };
+    return new Checkpoint(context.telemetry, whereOf(workflow, at, AUTHOR));
   }
 
   /** @throws AgstateError `REF_CONFLICT` */

@@ -173,22 +173,6 @@ export class BranchHead {
     note: MoveNote,
     uses: readonly PreparedChange[],
   ): Promise<void> {
-    const first = commits[0]?.told;
-    const work = () => this.moveTo(commits, note, uses);
-    try {
-      await (first === undefined ? work() : first.span.within(work));
-    } catch (error) {
-      for (const commit of commits) if (!this.waiting.includes(commit)) commit.told?.failed(error);
-      throw error;
-    }
-    for (const { told } of commits) told?.landed();
-  }
-
-  private async moveTo(
-    commits: readonly PreparedCommit[],
-    note: MoveNote,
-    uses: readonly PreparedChange[],
-  ): Promise<void> {
     const { repository, row, landed } = this;
     const last = commits.at(-1) as PreparedCommit;
     const update: RefUpdate = {
@@ -200,28 +184,39 @@ export class BranchHead {
       note,
     };
     const objects = [...commits, ...uses].flatMap((each) => each.objects);
-    const [answer, ...used] = await this.apply({
-      updates: [update, ...uses.map((use) => use.update)],
-      objects: commits.length > 1 ? distinct(objects) : objects.map(({ record }) => record),
-      spans: spansOf(commits),
-    });
-    const lost = used.findIndex(({ outcome }) => outcome === "conflict");
-    if (answer?.outcome === "skipped" && lost >= 0) {
-      throw usedMeanwhile((uses[lost] as PreparedChange).id);
-    }
     try {
-      this.row = movedRow(update, answer);
+      const [answer, ...used] = await this.apply({
+        updates: [update, ...uses.map((use) => use.update)],
+        objects: commits.length > 1 ? distinct(objects) : objects.map(({ record }) => record),
+        spans: spansOf(commits),
+      });
+      const lost = used.findIndex(({ outcome }) => outcome === "conflict");
+      if (answer?.outcome === "skipped" && lost >= 0) {
+        throw usedMeanwhile((uses[lost] as PreparedChange).id);
+      }
+      this.row = this.moved(update, answer);
     } catch (error) {
-      const gathered = this.waiting.length;
-      if (gathered === 0) throw error;
-      this.forget();
-      this.commit = landed;
-      throw isAgstateError(error, "REF_CONFLICT") ? lostWith(error, row.name, gathered) : error;
+      for (const each of commits) if (!this.waiting.includes(each)) each.told?.failed(error);
+      throw error;
     }
+    for (const { told } of commits) told?.landed();
     this.forget();
     this.landed = last.loaded;
     this.commit = last.loaded;
     repository.objects.prime(objects);
+  }
+
+  /** The row after a move; what was gathered is lost when another has moved the ref. */
+  private moved(update: RefUpdate, answer: MoveAnswer | undefined): RefRow {
+    try {
+      return movedRow(update, answer);
+    } catch (error) {
+      const gathered = this.waiting.length;
+      if (gathered === 0) throw error;
+      this.forget();
+      this.commit = this.landed;
+      throw isAgstateError(error, "REF_CONFLICT") ? lostWith(error, update.ref, gathered) : error;
+    }
   }
 
   private async apply(batch: UpdateBatch): Promise<readonly MoveAnswer[]> {

@@ -1,6 +1,7 @@
 import { AgstateError } from "../core/errors.js";
 import type { ObjectId } from "../core/ids.js";
 import { checkIdentity, isOneLine } from "../core/names.js";
+import type { Attributes } from "../core/telemetry.js";
 import type { Policies, Strategy } from "../merge/policy.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 import type { StateOperation } from "../objects/draft/operations.js";
@@ -13,7 +14,7 @@ import type { StepFailure } from "../steps/record.js";
 import { classified, type StepSpec, type Tool } from "../steps/spec.js";
 import type { RefRow } from "../storage/port.js";
 import { BranchHead } from "./branch-head.js";
-import { Checkpoint, type CheckpointOptions } from "./checkpoint.js";
+import { Checkpoint, type CheckpointOptions, whereOf } from "./checkpoint.js";
 import type { Gathering } from "./granularity.js";
 import type { AcquireOptions, LeaseInfo } from "./lease/acquire.js";
 import type { Lease } from "./lease/lease.js";
@@ -55,6 +56,8 @@ export class Branch {
   #last: Promise<unknown> = Promise.resolve();
   #journal: BranchJournal | undefined;
   #lease: Lease | undefined;
+  /** What is told of where commits stand, made once. */
+  #where: { incarnation: string; author: string; attributes: Attributes } | undefined;
 
   /** @internal Use `workflow.branch`. */
   constructor(
@@ -153,11 +156,9 @@ export class Branch {
    * @throws AgstateError `REF_CONFLICT`, `INVALID_VALUE`, `LIMIT_EXCEEDED`, `REVISION_NOT_FOUND`
    */
   commit(options: CommitOptions = {}): Promise<Commit> {
-    return this.exclusive(() =>
-      this.write(options, async (sink) =>
-        // A state that is given but undefined is a mistake, not a wish to keep the old one.
-        Object.hasOwn(options, "state") ? this.#states.fromValue(sink, options.state) : null,
-      ),
+    return this.write(options, async (sink) =>
+      // A state that is given but undefined is a mistake, not a wish to keep the old one.
+      Object.hasOwn(options, "state") ? this.#states.fromValue(sink, options.state) : null,
     );
   }
 
@@ -167,9 +168,7 @@ export class Branch {
    * @throws AgstateError `REF_CONFLICT`, `PATH_NOT_FOUND`, `INVALID_PATH`, `INVALID_VALUE`, `INVALID_ARGUMENT`, `LIMIT_EXCEEDED`
    */
   update(operations: readonly StateOperation[], options: WriteOptions = {}): Promise<Commit> {
-    return this.exclusive(() =>
-      this.write(options, (sink) => this.#states.fromOperations(sink, operations)),
-    );
+    return this.write(options, (sink) => this.#states.fromOperations(sink, operations));
   }
 
   /**
@@ -181,12 +180,10 @@ export class Branch {
     changes: Readonly<Record<string, Strategy | null>>,
     options: WriteOptions = {},
   ): Promise<Commit> {
-    return this.exclusive(() =>
-      this.write(
-        options,
-        async () => null,
-        (sink) => changedPolicies(this.repository, this.#head.commit, sink, changes),
-      ),
+    return this.write(
+      options,
+      async () => null,
+      (sink) => changedPolicies(this.repository, this.#head.commit, sink, changes),
     );
   }
 
@@ -304,7 +301,8 @@ export class Branch {
    * @throws AgstateError `REF_CONFLICT`, and what `update` throws
    */
   appendSteps(entries: readonly StepAppend[], at: string): Promise<Commit[]> {
-    return this.exclusive(async () => {
+    let told: readonly Checkpoint[] = [];
+    const append = async () => {
       if (this.#head.commit.id !== at) {
         throw new AgstateError("REF_CONFLICT", `${this.name} is not at ${at} any more`, {
           ref: this.ref,
@@ -314,15 +312,15 @@ export class Branch {
       }
       // An approval is bound to what others can see.
       if (entries.some(({ approval }) => approval !== undefined)) await this.#head.land();
-      const told = entries.map(({ at: place, trace, author = this.author }) =>
-        this.checkpoint(author, { at: place, trace }),
-      );
-      try {
-        return await this.putSteps(entries, told);
-      } catch (error) {
-        for (const one of told) one.failed(error);
-        throw error;
+      if (told.length === 0) {
+        told = entries.map(({ at: place, trace, author = this.author }) =>
+          this.checkpoint(author, { at: place, trace }),
+        );
       }
+      return this.putSteps(entries, told);
+    };
+    return this.exclusive(append, (error) => {
+      for (const one of told) one.failed(error);
     });
   }
 
@@ -349,7 +347,7 @@ export class Branch {
         root: { state, envelope, policy },
         author,
         minStep,
-        options: { step, message },
+        options: { step, message, ...(entry.trace === undefined ? {} : { trace: entry.trace }) },
         told: told[i] as Checkpoint,
       });
       if (approval !== undefined) {
@@ -371,32 +369,41 @@ export class Branch {
   }
 
   private checkpoint(author: string, options: CheckpointOptions): Checkpoint {
-    const { ref, incarnation, repository } = this;
+    const { incarnation, repository } = this;
     const { context, workflow } = repository;
-    return new Checkpoint(context.telemetry, { workflow, ref, incarnation, author }, options);
+    if (this.#where?.incarnation !== incarnation || this.#where.author !== author) {
+      this.#where = { incarnation, author, attributes: whereOf(workflow, this, author) };
+    }
+    return new Checkpoint(context.telemetry, this.#where.attributes, options);
   }
 
-  /** Runs writes one after another, so that each sees what the one before did. */
-  private exclusive<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs writes one after another, so that each sees what the one before did.
+   *
+   * @param work may be run again, when keys were missing
+   */
+  private exclusive<T>(
+    work: () => Promise<T>,
+    failed: (error: unknown) => void = () => undefined,
+  ): Promise<T> {
     // What it encodes may be of subjects whose keys are not at hand: nothing is written before they are.
     const encoding = () => this.repository.keys.encoding(work);
     const run = this.#last.then(encoding, encoding);
-    this.#last = run.catch(() => undefined);
+    this.#last = run.catch(failed);
     return run;
   }
 
-  private async write(
+  private write(
     options: WriteOptions,
     makeState: (sink: ObjectSink) => Promise<NewState | null>,
     makePolicy?: (sink: ObjectSink) => Promise<Link | undefined>,
   ): Promise<Commit> {
-    const told = this.checkpoint(this.author, { trace: options.trace });
-    try {
-      return await told.span.within(() => this.writeTold(told, options, makeState, makePolicy));
-    } catch (error) {
-      told.failed(error);
-      throw error;
-    }
+    let told: Checkpoint | undefined;
+    const write = () => {
+      told ??= this.checkpoint(this.author, { trace: options.trace });
+      return this.writeTold(told, options, makeState, makePolicy);
+    };
+    return this.exclusive(write, (error) => told?.failed(error));
   }
 
   private async writeTold(

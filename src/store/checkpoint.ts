@@ -1,4 +1,4 @@
-import type { Place, Span, Telemetry } from "../core/telemetry.js";
+import type { Attributes, Place, Span, Telemetry } from "../core/telemetry.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 import type { WrittenObject } from "../objects/sink.js";
 import { agentOf, shortRefName } from "../refs/names.js";
@@ -13,12 +13,23 @@ interface MadeCommit {
 
 /** Where a commit is to stand. */
 export interface CheckpointAt {
-  readonly workflow: string;
   readonly ref: string;
   /** Undefined where the ref is made with the commit. */
   readonly incarnation: string | undefined;
-  /** Who writes. */
-  readonly author: string;
+}
+
+/** What spans say of where a commit is to stand, and who writes it. */
+export function whereOf(
+  workflow: string,
+  { ref, incarnation }: CheckpointAt,
+  author: string,
+): Attributes {
+  return {
+    "workflow.id": workflow,
+    "agent.id": agentOf(ref) ?? author,
+    branch: shortRefName(ref),
+    ...(incarnation !== undefined && { "agstate.branch.incarnation": incarnation }),
+  };
 }
 
 export interface CheckpointOptions {
@@ -33,53 +44,37 @@ export class Checkpoint {
   readonly span: Span;
   private readonly since: number;
   private commit: MadeCommit | undefined;
+  private stepName: string | undefined;
   private over = false;
 
+  /** @param where as of `whereOf` */
   constructor(
     private readonly telemetry: Telemetry,
-    { workflow, ref, incarnation, author }: CheckpointAt,
-    private readonly options: CheckpointOptions = {},
+    where: Attributes,
+    options: CheckpointOptions = {},
   ) {
     this.since = performance.now();
     this.span = telemetry.span("write_checkpoint", {
       at: options.at,
       traceparent: options.trace,
-    });
-    if (!this.span.isRecording) return;
-    this.span.set({
-      "workflow.id": workflow,
-      "agent.id": agentOf(ref) ?? author,
-      branch: shortRefName(ref),
-      ...(incarnation !== undefined && { "agstate.branch.incarnation": incarnation }),
+      attributes: where,
     });
   }
 
-  /** What the commit says that it was made by. */
-  get trace(): string | undefined {
-    return this.options.trace ?? this.span.traceparent;
+  /** What the commit says that it was made by, where the caller says nothing. */
+  get traceparent(): string | undefined {
+    return this.span.traceparent;
   }
 
   /** The commit is made, and has not landed. */
   made(commit: MadeCommit, stepName: string | undefined): void {
     this.commit = commit;
-    if (!this.span.isRecording) return;
-    const { step } = commit.loaded;
-    this.span.set({
-      "checkpoint.commit": commit.record.id,
-      "agstate.commit.bytes": bytesOf(commit),
-      "agstate.commit.objects": commit.objects.length,
-      ...(step && {
-        "step.seq": step.number,
-        "step.action": step.action,
-        "step.status": step.status,
-        ...(stepName !== undefined && { "step.name": stepName }),
-      }),
-    });
+    this.stepName = stepName;
   }
 
   landed(): void {
     if (!this.ends()) return;
-    this.span.set({ "checkpoint.success": true });
+    this.tell(true);
     this.span.end();
     const { telemetry, commit } = this;
     if (!telemetry.isCounting) return;
@@ -90,7 +85,7 @@ export class Checkpoint {
 
   failed(error: unknown): void {
     if (!this.ends()) return;
-    this.span.set({ "checkpoint.success": false });
+    this.tell(false);
     this.span.fail(error);
     const { telemetry } = this;
     if (!telemetry.isCounting) return;
@@ -104,6 +99,26 @@ export class Checkpoint {
     if (!this.ends()) return;
     this.span.set({ "agstate.commit.unchanged": true });
     this.span.end();
+  }
+
+  private tell(success: boolean): void {
+    const { span, commit, stepName } = this;
+    if (!span.isRecording) return;
+    const step = commit?.loaded.step;
+    span.set({
+      "checkpoint.success": success,
+      ...(commit && {
+        "checkpoint.commit": commit.record.id,
+        "agstate.commit.bytes": bytesOf(commit),
+        "agstate.commit.objects": commit.objects.length,
+      }),
+      ...(step && {
+        "step.seq": step.number,
+        "step.action": step.action,
+        "step.status": step.status,
+        ...(stepName !== undefined && { "step.name": stepName }),
+      }),
+    });
   }
 
   private ends(): boolean {

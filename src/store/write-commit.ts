@@ -96,8 +96,7 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
   const time = commitSeconds(options.date?.getTime() ?? context.now());
   const author = checkIdentity("author", options.author ?? plan.author);
   const message = options.message ?? "";
-  const { externalId } = options;
-  const trace = plan.told === undefined ? options.trace : plan.told.trace;
+  const { trace, externalId } = options;
   // One shape for all commits, and no copies: this is on the path of every write.
   const loaded: Mutable<LoadedCommit> = {
     id: tree,
@@ -115,7 +114,8 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
     nextStep: step ? Math.max(nextStep, step.header.number + 1) : nextStep,
     inFlight: step ? step.inFlight : before,
     step: step?.header,
-    trace: trace === undefined ? undefined : checkOneLine("trace", trace, HEADER_MAX_BYTES),
+    trace:
+      trace === undefined ? plan.told?.traceparent : checkOneLine("trace", trace, HEADER_MAX_BYTES),
     externalId:
       externalId === undefined
         ? undefined

@@ -19,6 +19,7 @@ export class TracedSpan implements Span {
   readonly isRecording: boolean;
   private inside: Context | undefined;
   private ended = false;
+  private text: string | undefined;
 
   constructor(
     private readonly span: ApiSpan,
@@ -29,8 +30,11 @@ export class TracedSpan implements Span {
   }
 
   get traceparent(): string | undefined {
-    const spanContext = this.span.spanContext();
-    return isSpanContextValid(spanContext) ? formatTraceparent(spanContext) : undefined;
+    if (this.text === undefined) {
+      const spanContext = this.span.spanContext();
+      this.text = isSpanContextValid(spanContext) ? formatTraceparent(spanContext) : "";
+    }
+    return this.text === "" ? undefined : this.text;
   }
 
   get place(): Place {

@@ -16,7 +16,7 @@ import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { agentOf, shortRefName } from "../../refs/names.js";
 import { movedRow, type RefUpdate, type UpdateBatch } from "../../refs/ref-store.js";
 import type { RefRow } from "../../storage/port.js";
-import { Checkpoint, spansOf } from "../checkpoint.js";
+import { Checkpoint, spansOf, whereOf } from "../checkpoint.js";
 import type { Repository } from "../repository.js";
 import { historyDropped } from "../retention/records.js";
 import { prepareCommit } from "../write-commit.js";
@@ -319,8 +319,8 @@ export class MergeRun {
     }
     const { into, author } = request;
     const { context, workflow } = repository;
-    const at = { workflow, ref: into, incarnation: row.incarnation, author };
-    const checkpoint = new Checkpoint(context.telemetry, at, { trace: request.write.trace });
+    const where = whereOf(workflow, { ref: into, incarnation: row.incarnation }, author);
+    const checkpoint = new Checkpoint(context.telemetry, where, { trace: request.write.trace });
     try {
       const moved = await checkpoint.span.within(() =>
         this.commit(attempt, outcome, checkpoint, withIt),
