@@ -181,3 +181,5 @@ export {
   openStore,
   type Store,
 } from "./store.js";
+export type { TracingOptions } from "./tracing/open-telemetry.js";
+export type { PayloadOptions } from "./tracing/redact.js";

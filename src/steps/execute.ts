@@ -27,7 +27,7 @@ export class StepExecution<Output> {
   readonly input: JsonValue | undefined;
   private startedAt = 0;
   private span: Span = NO_SPAN;
-  private isSealed = false;
+  private recorded: "nothing" | "in part" | "sealed" = "nothing";
   /** The review by which it was let run. */
   private approval: string | undefined;
 
@@ -129,7 +129,8 @@ export class StepExecution<Output> {
       span.end();
       return output;
     } catch (error) {
-      if (!this.isSealed) span.set({ "checkpoint.success": false });
+      // Of what was kept from beginning, such as by a rule, there was nothing to record.
+      if (this.recorded === "in part") span.set({ "checkpoint.success": false });
       span.fail(error);
       throw error;
     }
@@ -264,6 +265,7 @@ export class StepExecution<Output> {
     operations?: readonly StateOperation[],
   ): Promise<Landed> {
     const { spec, place, journal } = this;
+    this.recorded = "in part";
     const landed = await journal.land({
       action: this.action,
       status,
@@ -286,7 +288,7 @@ export class StepExecution<Output> {
       // A seal says by what it was let run; only what begins must be let.
       ...(status === "started" ? { approval: this.approval } : {}),
     });
-    if (status !== "started") this.isSealed = true;
+    if (status !== "started") this.recorded = "sealed";
     this.tellLanded(status, landed);
     return landed;
   }

@@ -11,8 +11,13 @@ export interface OpenedStorage {
   destroy(): Promise<void>;
 }
 
+export interface ConformanceContext extends OpenedStorage {
+  /** Whether large amounts are to be a tenth of what they are. */
+  readonly small: boolean;
+}
+
 /** One thing that every backend must do; throws when it does not. */
 export interface ConformanceCase {
   readonly name: string;
-  run(context: OpenedStorage): Promise<void>;
+  run(context: ConformanceContext): Promise<void>;
 }

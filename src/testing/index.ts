@@ -4,7 +4,7 @@
  * Needs no test runner of its own: hand it `describe` and `it`, or call `runConformance`.
  */
 export type { BackendOptions, Storage } from "../storage/port.js";
-export type { ConformanceCase, OpenedStorage } from "./case.js";
+export type { ConformanceCase, ConformanceContext, OpenedStorage } from "./case.js";
 export { digest, randomHex } from "./fixtures.js";
 export {
   type ConformanceFailure,

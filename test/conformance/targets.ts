@@ -49,6 +49,8 @@ export const sqliteTarget: ConformanceTarget = {
 /** A schema of its own for each case, on the server that the tests have, or by the given way to it. */
 export const postgresTarget = (name = "postgres", through?: () => string): ConformanceTarget => ({
   name,
+  // By another way it is the same server.
+  small: through !== undefined,
   async open() {
     const { url, drop } = newSchema(through?.());
     const opened: Storage[] = [];

@@ -19,6 +19,7 @@ const options = {
 conformanceSuite(
   {
     name: "postgres by roles of least privilege",
+    small: true,
     async open() {
       const { as, drop } = await storeWithRoles();
       const opened: Storage[] = [];

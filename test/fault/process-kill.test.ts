@@ -11,7 +11,7 @@ const MAKE = new URL("./children/make-store.mjs", import.meta.url);
 
 const WORKFLOW = "killed";
 const WRITERS = ["a", "b", "c"];
-const ROUNDS = usually(4, 8);
+const ROUNDS = usually(2, 8);
 /** Every so many rounds everything that is stored is checked. */
 const CHECK_EVERY = 4;
 /** Kills of each writer in a round; with the last one all die at once. */

@@ -1,3 +1,4 @@
 import { crashTests } from "../support/crash.js";
+import { usually } from "../support/runs.js";
 
-crashTests("postgres", 20);
+crashTests("postgres", usually(8, 20));

@@ -12,7 +12,7 @@ import { all, BACKENDS, makeStore } from "../support/stores.js";
 const RUN_GRAPH = new URL("../fault/children/run-graph.mjs", import.meta.url);
 const PUT_WRITES = new URL("../fault/children/put-writes.mjs", import.meta.url);
 
-const GRAPHS = usually(3, 30);
+const GRAPHS = usually(1, 30);
 const LAYERS = 4;
 const WIDTH = 3;
 /** How long, at most, a task takes, and its writes until they are at the storage. */

@@ -130,7 +130,7 @@ describe("merge bases of random graphs", () => {
     await fc.assert(property, { numRuns: usually(750, 15_000) });
   });
 
-  it("are those of git merge-base --all, in 3,000 histories", async () => {
+  it("are those of git merge-base --all, in many histories", async () => {
     const drawn = (dag: fc.Arbitrary<Dag>, count: number) =>
       fc.array(
         fc.record({ dag, picks: fc.array(picksArbitrary, { minLength: 1, maxLength: 2 }) }),
@@ -155,7 +155,7 @@ describe("merge bases of random graphs", () => {
       await expectBases(nodes, queries, answers);
     });
     // Not shrunk: a run takes a second, and the test above shrinks what fails in both.
-    await fc.assert(property, { numRuns: 20, endOnFailure: true });
+    await fc.assert(property, { numRuns: usually(7, 20), endOnFailure: true });
   });
 });
 

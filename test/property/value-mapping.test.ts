@@ -210,7 +210,7 @@ describe("value mapping", () => {
       fc.asyncProperty(fc.integer({ min: 1 }), async (seed) => {
         await chain(seed, 25, null);
       }),
-      { numRuns: usually(40, 800) },
+      { numRuns: usually(20, 800) },
     );
   });
 
@@ -229,7 +229,7 @@ describe("value mapping", () => {
       fc.asyncProperty(fc.integer({ min: 1 }), async (seed) => {
         await chain(seed, 20, policy);
       }),
-      { numRuns: usually(20, 400) },
+      { numRuns: usually(10, 400) },
     );
   });
 
@@ -259,7 +259,7 @@ describe("value mapping", () => {
           expect(result.link.id).toBe(freshLink(after).id);
         },
       ),
-      { numRuns: usually(30, 600) },
+      { numRuns: usually(15, 600) },
     );
   });
 

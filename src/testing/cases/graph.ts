@@ -101,18 +101,18 @@ export const graphCases: readonly ConformanceCase[] = [
     },
   },
   {
-    name: "a history of 20,000 commits and 1,000 merges is walked to its root",
-    async run({ storage }) {
-      const line = chain(20_000);
+    name: "a long history with many merges is walked to its root",
+    async run({ storage, small }) {
+      const line = chain(small ? 2000 : 20_000);
       const merges: CommitRecord[] = [];
       let tip = line.at(-1)!;
-      for (let i = 0; i < 1000; i++) {
+      for (let i = 0; i < line.length / 20; i++) {
         tip = commit({ parents: [tip, line[i * 7]!] });
         merges.push(tip);
       }
       await store(storage, [...line, ...merges]);
       const nodes = await storage.readGraph("w", [tip.id], 30_000);
-      assert.equal(nodes.length, 21_000);
+      assert.equal(nodes.length, line.length + merges.length);
       assert.equal(nodes.at(-1)!.id, line[0]!.id);
       assert.ok(nodes.every((n, i) => i === 0 || n.generation <= nodes[i - 1]!.generation));
     },
