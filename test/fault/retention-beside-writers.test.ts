@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { isAgstateError, type Store } from "../../src/index.js";
+import { isAgstateError, type MergeResult, type Store } from "../../src/index.js";
 import { startChild } from "../support/child-processes.js";
 import { BACKENDS, makeStore } from "../support/stores.js";
 
@@ -15,11 +15,10 @@ const long = (seed: number) => Array.from({ length: 150 }, (_, i) => `part ${see
 
 const statusOf = (merged: unknown) => (merged as { status?: string }).status;
 
-/** Whether the state of what a branch has in common with canonical is gone, for one who has nothing in memory. */
-async function baseIsWithheld(newcomer: Store, branch: string): Promise<boolean> {
-  const workflow = await newcomer.workflow("w");
-  const [base] = await workflow.mergeBases("canonical", branch);
-  return base !== undefined && JSON.stringify(await workflow.stateAt(base)).includes("withheld");
+/** Whether nothing is known of what both sides come from, wherever they conflict: its time was over. */
+function isWithoutBase(merged: unknown): boolean {
+  const { conflicts } = merged as MergeResult;
+  return conflicts.every(({ base }) => !base.exists || JSON.stringify(base).includes("withheld"));
 }
 
 /** Commits what was there before and what was not, merges, and reads each head as a newcomer does. */
@@ -45,8 +44,9 @@ async function write(
     const baseIsOver =
       // It was begun from what canonical had just left, while history went up to canonical's head.
       isAgstateError(merged, "UNRELATED_HISTORIES") ||
-      // The payload of what both come from is over, and nobody had it in memory any more.
-      (statusOf(merged) === "conflict" && (await baseIsWithheld(await another(), branch.name)));
+      // The payload of what both come from is over, and nobody had it in memory any more. It may have come back since,
+      // when another wrote the same.
+      (statusOf(merged) === "conflict" && isWithoutBase(merged));
     if (baseIsOver) {
       await workflow.deleteBranch(branch.name);
       branch = await workflow.branch({ agent, branch: `${round}`, create: "always" });
