@@ -58,7 +58,7 @@ export function reportError(error: unknown, json: boolean): number {
     ? error
     : new AgstateError(
         "INTERNAL",
-        error instanceof Error ? error.message : String(error),
+        ownMessage(error),
         {},
         {
           cause: error,
@@ -69,8 +69,8 @@ export function reportError(error: unknown, json: boolean): number {
     process.stderr.write(`${JSON.stringify({ error: { code, message, details } })}\n`);
   } else {
     process.stderr.write(`agstate: ${escapeText(known.message)} (${known.code})\n`);
-    if (known.code === "INTERNAL" && error instanceof Error && error.stack !== undefined) {
-      process.stderr.write(`${escapeText(error.stack)}\n`);
+    if (known.code === "INTERNAL" && error instanceof Error) {
+      process.stderr.write(`${escapeText(framesOf(error))}\n`);
     }
   }
   return EXIT_OF_CODE[known.code];
@@ -89,4 +89,26 @@ export function reportUsage(message: string, json: boolean): void {
 function hint(text: string): string {
   const rest = text.split("\n").slice(1).join(" ").trim();
   return rest === "" ? " (see agstate --help)" : ` ${escapeLine(rest)}`;
+}
+
+/**
+ * The message of an error that nobody expected, where it names code only. Those of the engine about types and names do; what
+ * is said of a text that could not be read, or by Node of an argument, quotes what was given.
+ */
+function ownMessage(error: unknown): string {
+  if (!(error instanceof Error)) return "something that is no Error was thrown";
+  const { name, message } = error;
+  const { code } = error as { code?: unknown };
+  const isSystem = typeof (error as NodeJS.ErrnoException).syscall === "string";
+  const quotes = error instanceof SyntaxError || / Received /.test(message);
+  if (isSystem || !quotes) return message;
+  return `${name}${typeof code === "string" ? ` (${code})` : ""}, whose message quotes what it was given and is not shown`;
+}
+
+/** Where an error came from, without its message, which stands before that. */
+function framesOf(error: Error): string {
+  const { name, message, stack = "" } = error;
+  const at = stack.indexOf(message);
+  const frames = at < 0 ? "" : stack.slice(at + message.length);
+  return `${name}${frames}`;
 }

@@ -37,19 +37,19 @@ export function writeReceipt(file: string, receipt: ErasureReceipt): void {
 /** @throws AgstateError `INVALID_ARGUMENT` */
 export function readReceipt(file: string): ErasureReceipt {
   let value: JsonValue | undefined;
-  let cause: unknown;
+  let problem = "";
   try {
     value = JSON.parse(readFileSync(file, "utf8")) as JsonValue;
   } catch (error) {
-    cause = error;
+    // What is said of a text that is not JSON quotes it, and a receipt tells what was erased.
+    problem = error instanceof SyntaxError ? " (not JSON)" : ` (${(error as Error).message})`;
   }
   if (isJsonObject(value) && value.agstate === "erasure-receipt" && value.v === 1) {
     return { ...(value as unknown as ErasureReceipt), at: new Date(String(value.at)) };
   }
   throw new AgstateError(
     "INVALID_ARGUMENT",
-    `${quoteForMessage(file)} is no receipt of an erasure${cause === undefined ? "" : ` (${(cause as Error).message})`}; name the file that agstate erase --receipt wrote`,
+    `${quoteForMessage(file)} is no receipt of an erasure${problem}; name the file that agstate erase --receipt wrote`,
     { file },
-    { cause },
   );
 }

@@ -377,10 +377,13 @@ function refused(problem: string, path: Path): AgstateError {
 }
 
 function unknownTag(stored: JsonValue): AgstateError {
-  const text = quoteForMessage(JSON.stringify(stored));
+  // The caller's own keys and values are no part of a kind's name.
+  const parts = (stored as { readonly [TAG]?: JsonValue })[TAG];
+  const kind = Array.isArray(parts) ? (parts as readonly JsonValue[])[0] : undefined;
+  const isName = typeof kind === "string" && /^[a-z][a-z0-9-]{0,30}$/.test(kind);
   return new AgstateError(
     "UNSUPPORTED_ENCODING",
-    `the stored value ${text} is of no kind that this version of agstate can restore; read it with the version that wrote it`,
-    {},
+    `a stored value is of ${isName ? `the kind ${kind}` : "a kind"} that this version of agstate cannot restore; read it with the version that wrote it`,
+    isName ? { kind } : {},
   );
 }

@@ -43,10 +43,11 @@ export async function askResolver<Given extends { readonly path: string }>(
     answer = await resolve(given);
   } catch (error) {
     if (isAgstateError(error) || (error as Error | undefined)?.name === "AbortError") throw error;
-    const message = error instanceof Error ? error.message : String(error);
+    // Its message may hold the values that it was given; the cause has it.
+    const name = error instanceof Error ? error.name : "a value that is no Error";
     throw new AgstateError(
       "RESOLVER_FAILED",
-      `${who} failed at ${quoteForMessage(given.path)}: ${message}`,
+      `${who} failed at ${quoteForMessage(given.path)} with ${name}, which is this error's cause`,
       { path: given.path, resolver: who },
       { cause: error },
     );

@@ -33,7 +33,7 @@ export function parseStrictJson(
   try {
     value = JSON.parse(text) as JsonValue;
   } catch (error) {
-    throw syntaxError(text, what, options.line ?? 1, error);
+    throw syntaxError(text, what, options.line ?? 1, error as Error);
   }
   refuseLoss(text, what);
   return value;
@@ -45,24 +45,29 @@ export function parseStrictJson(
  */
 const POSITION_MAX_LENGTH = 8 * 1024 * 1024;
 
-/** `JSON.parse` says where only in newer engines, and not always, so a second parser is asked. */
-function syntaxError(text: string, what: string, firstLine: number, cause: unknown): AgstateError {
+/**
+ * `JSON.parse` says where only in newer engines, and not always, so a second parser is asked. Its error is not kept: it quotes
+ * the text, of which this one tells a character at most.
+ */
+function syntaxError(text: string, what: string, firstLine: number, error: Error): AgstateError {
   if (text.trim() === "") {
-    return new AgstateError("INVALID_VALUE", `${what} is empty; it must hold JSON`, {}, { cause });
+    return new AgstateError("INVALID_VALUE", `${what} is empty; it must hold JSON`);
   }
   const found = text.length <= POSITION_MAX_LENGTH ? findSyntaxError(text) : undefined;
   if (found === undefined) {
-    const reason = printable((cause as Error).message);
-    return new AgstateError("INVALID_VALUE", `${what} is not JSON: ${reason}`, {}, { cause });
+    const reason = QUOTES_TEXT.test(error.message) ? "unexpected text" : error.message;
+    return new AgstateError("INVALID_VALUE", `${what} is not JSON: ${printable(reason)}`);
   }
   const { line, column } = placeAt(text, found.position, firstLine);
   return new AgstateError(
     "INVALID_VALUE",
     `${what} is not JSON: ${found.reason} (line ${line}, column ${column})`,
     { line, column },
-    { cause },
   );
 }
+
+/** How the engine begins where it quotes the text, unlike where it says what it expected. */
+const QUOTES_TEXT = /^Unexpected token|"/;
 
 function findSyntaxError(text: string): { reason: string; position: number } | undefined {
   try {
@@ -73,7 +78,8 @@ function findSyntaxError(text: string): { reason: string; position: number } | u
     // Where the nesting is too deep for the parser, there is no position.
     const match = /^(.*) at position (\d+)$/su.exec((error as Error).message);
     if (match === null) return undefined;
-    return { reason: printable(match[1] as string), position: Number(match[2]) };
+    const reason = (match[1] as string).replace(/^(Invalid number) '[^']*'/, "$1");
+    return { reason: printable(reason), position: Number(match[2]) };
   }
 }
 

@@ -9,6 +9,7 @@ import type { StepAction, StepStatus } from "../objects/commit.js";
 import type { StateOperation } from "../objects/draft/operations.js";
 import { refuseWithheld } from "../objects/reader.js";
 import { StepExecution } from "./execute.js";
+import { firstDifference } from "./first-difference.js";
 import type { Journal } from "./journal.js";
 import { UPDATE_STEP } from "./phases.js";
 import { inKeptOrder, type StepRecord } from "./record.js";
@@ -287,19 +288,22 @@ export class RunContext {
         { step: number, name: record.name },
       );
     }
+    if (action !== recorded.action) {
+      throw this.shared.log.mismatch(
+        `step ${number} (${record.name}) was recorded as ${recorded.action}, and the code asks for ${action}`,
+        { step: number, name: record.name, recorded: recorded.action, asked: action },
+      );
+    }
+    // Errors end up in logs: where to look is told, not what is there.
+    const path = firstDifference(record.input, input) ?? "";
+    const where = path === "" ? "as a whole" : `first at ${quoteForMessage(path)}`;
     throw this.shared.log.mismatch(
-      `step ${number} (${record.name}) was recorded as ${recorded.action} with input ${shortened(was)}, and the code asks for ${action} with input ${shortened(is)}`,
-      { step: number, name: record.name, recorded: record.input ?? null, asked: input ?? null },
+      `step ${number} (${record.name}) was recorded with another input than the code gives, which differs ${where}; agstate step show ${number} tells the recorded one`,
+      { step: number, name: record.name, path },
     );
   }
 }
 
 function memoized(name: string) {
   return { name, action: "read", memoize: true } as const;
-}
-
-const SHOWN_MAX_LENGTH = 120;
-
-function shortened(text: string): string {
-  return text.length <= SHOWN_MAX_LENGTH ? text : `${text.slice(0, SHOWN_MAX_LENGTH)}...`;
 }

@@ -16,7 +16,10 @@ const FORMS: readonly (readonly [form: RegExp, replacement: string])[] = [
   // User and password of a URL; the user stays.
   [/(:\/\/[^\s/?#:@"'<>]{0,256}:)[^\s/"'<>]{1,2048}@/g, `$1${REDACTED}@`],
   // Passwords that hold a slash, which no URL may.
-  [/(:\/\/[^\s/?#:@"'<>]{0,256}:)(?!\d{1,5}[/?#])(?:(?!:\/\/)[^\s"'<>]){1,2048}@/g, `$1${REDACTED}@`],
+  [
+    /(:\/\/[^\s/?#:@"'<>]{0,256}:)(?!\d{1,5}[/?#])(?:(?!:\/\/)[^\s"'<>]){1,2048}@/g,
+    `$1${REDACTED}@`,
+  ],
   [/\b(Bearer\s{1,3})[\w.~+/-]{6,}=*/gi, `$1${REDACTED}`],
   // A word of any other sense has no digit, and no capital after its first letter.
   [

@@ -167,7 +167,10 @@ describe.each(BACKENDS)("workflow.merge on %s", (backend) => {
       failing(() => {
         throw new Error("no idea");
       }),
-    ).rejects.toThrow(/failed at "\/cfg\/mode": no idea/);
+    ).rejects.toMatchObject({
+      message: expect.stringMatching(/failed at "\/cfg\/mode" with Error/),
+      cause: expect.objectContaining({ message: "no idea" }),
+    });
     await expect(failing(() => ({ take: "mine" }) as never)).rejects.toEqual(
       agstateError("RESOLVER_FAILED"),
     );

@@ -1,5 +1,6 @@
 import { AgstateError } from "../../core/errors.js";
 import { quoteForMessage } from "../../core/names.js";
+import { toldError, toldMessage } from "../../core/server-error.js";
 import { type CheckpointPlace, type CheckpointSource, loadPeer, noTables, PAGE } from "./source.js";
 
 /** What is used of the saver's own pool. */
@@ -39,13 +40,13 @@ export async function openPostgresSource(url: string): Promise<CheckpointSource>
   } catch (cause) {
     await saver.end();
     if ((cause as { code?: string }).code === "42P01") {
-      throw noTables(`the schema ${quoteForMessage(schema)} of that database`, cause);
+      throw noTables(`the schema ${quoteForMessage(schema)} of that database`, toldError(cause));
     }
     throw new AgstateError(
       "STORE_UNAVAILABLE",
-      `the database to import from cannot be read: ${(cause as Error).message || (cause as { code?: string }).code}`,
+      `the database to import from cannot be read: ${toldMessage(cause) || (cause as { code?: string }).code}`,
       {},
-      { cause },
+      { cause: toldError(cause) },
     );
   }
   return {

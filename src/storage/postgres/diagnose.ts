@@ -2,6 +2,7 @@ import pg from "pg";
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import { type Finding, good, warning, wrong } from "../../core/finding.js";
 import { DEFAULT_LIMITS } from "../../core/limits.js";
+import { toldMessage } from "../../core/server-error.js";
 import type { Run } from "./connection.js";
 import { diagnoseSchema } from "./diagnose-schema.js";
 import { diagnoseServer } from "./diagnose-server.js";
@@ -55,7 +56,7 @@ function newClient(target: PostgresTarget): pg.Client {
 
 function unreachable(error: unknown): Finding {
   const code = codeOf(error);
-  const message = error instanceof Error ? error.message || code : String(error);
+  const message = toldMessage(error) || code;
   const remedy = /^28/.test(code)
     ? "Check user and password in the store's URL, and pg_hba.conf on the server."
     : code === "3D000"
@@ -77,7 +78,7 @@ function interrupted(error: unknown, location: string): Finding {
   return wrong(
     "server",
     code,
-    `The rest could not be looked at: ${(error as Error).message}.`,
+    `The rest could not be looked at: ${toldMessage(error)}.`,
     "Run agstate doctor again; if it says the same, look into the server's log.",
   );
 }

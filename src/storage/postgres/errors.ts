@@ -1,4 +1,5 @@
 import { AgstateError } from "../../core/errors.js";
+import { toldError, toldMessage } from "../../core/server-error.js";
 
 interface ServerError {
   readonly code?: string;
@@ -25,6 +26,9 @@ const REF_RACE = "AG001";
 
 /** What node-pg says when all connections of the pool stayed in use. */
 const POOL_WAIT = /^timeout exceeded when trying to connect/;
+
+/** What node-pg says, without a code, of servers that it cannot come to terms with. */
+const OF_CONNECTING = /\b(?:SSL|SASL)\b/;
 
 const messageOf = (error: unknown) => (error as ServerError | null)?.message ?? "";
 
@@ -83,12 +87,12 @@ export interface FailedCall {
   readonly unknown: boolean;
 }
 
-/** Turns what PostgreSQL or the network raised into the error that callers see. */
+/** Turns what PostgreSQL or the network raised into the error that callers see, without values of statements. */
 export function toStoreError(error: unknown, call: FailedCall): unknown {
   if (error instanceof AgstateError) return error;
   const { location } = call;
   const code = codeOf(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = toldMessage(error);
   const say = (
     as: "STORE_FULL" | "STORE_READONLY" | "STORE_DAMAGED" | "STORE_UNAVAILABLE" | "STORE_BUSY",
     explanation: string,
@@ -98,7 +102,7 @@ export function toStoreError(error: unknown, call: FailedCall): unknown {
       as,
       `store ${location}: ${explanation} (${code === "" ? "" : `${code}: `}${message})`,
       { location, code, ...details },
-      { cause: error },
+      { cause: toldError(error) },
     );
   if (call.unknown)
     return say(
@@ -137,5 +141,7 @@ export function toStoreError(error: unknown, call: FailedCall): unknown {
   if (isAway(error) || code === "ENOTFOUND")
     return say("STORE_UNAVAILABLE", "the server cannot be reached");
   if (code !== "") return say("STORE_UNAVAILABLE", "the server refused");
+  if (OF_CONNECTING.test(message))
+    return say("STORE_UNAVAILABLE", "the server and the store's URL do not fit each other");
   return error;
 }

@@ -1,5 +1,6 @@
 import { AgstateError } from "../../core/errors.js";
 import { quoteForMessage } from "../../core/names.js";
+import { toldMessage } from "../../core/server-error.js";
 import type { Run } from "./connection.js";
 import { codeOf } from "./errors.js";
 import { quoteIdentifier } from "./schema.js";
@@ -58,13 +59,14 @@ export async function grantRoles(run: Run, schema: string, names: RoleNames): Pr
   } catch (error) {
     const code = codeOf(error);
     const details = { schema, ...names, code };
-    const { message } = error as Error;
-    if (code === NO_PLACE)
+    if (code === NO_PLACE) {
+      const { message } = error as Error;
       throw new AgstateError("STORE_MISMATCH", `no roles were made: ${message}`, details);
+    }
     if (code === "42501")
       throw new AgstateError(
         "STORE_READONLY",
-        `no roles were made in schema ${schema} (${message}); run agstate migrate --roles as a superuser, or as the owner of the tables with CREATEROLE, or let a superuser CREATE the roles before`,
+        `no roles were made in schema ${schema} (${toldMessage(error)}); run agstate migrate --roles as a superuser, or as the owner of the tables with CREATEROLE, or let a superuser CREATE the roles before`,
         details,
       );
     throw error;

@@ -32,12 +32,11 @@ export function parseTarget(url: string): PostgresTarget {
   let parsed: URL;
   try {
     parsed = new URL(url);
-  } catch (error) {
+  } catch {
+    // Its error has the URL, and so the password.
     throw new AgstateError(
       "INVALID_ARGUMENT",
       "the store's URL is no PostgreSQL URL; write it as postgres://USER@HOST:PORT/DATABASE?schema=NAME",
-      {},
-      { cause: error },
     );
   }
   const schema = parsed.searchParams.get("schema") ?? DEFAULT_SCHEMA;

@@ -41,12 +41,13 @@ export function busyError(location: string, waitedMs: number, cause: unknown): A
 export function toStoreError(error: unknown, location: string): unknown {
   if (error instanceof AgstateError) return error;
   const code = codeOf(error);
+  const told = withoutValues(error as Error, code);
   const say = (as: "STORE_FULL" | "STORE_READONLY" | "STORE_DAMAGED" | "STORE_UNAVAILABLE") =>
     new AgstateError(
       as,
-      `store ${location}: ${EXPLANATIONS[as]} (${code}: ${(error as Error).message})`,
+      `store ${location}: ${EXPLANATIONS[as]} (${code}: ${told.message})`,
       { path: location, sqlite: code },
-      { cause: error },
+      { cause: told },
     );
 
   if (code === "SQLITE_FULL" || code === "ENOSPC" || code === "EDQUOT") return say("STORE_FULL");
@@ -61,6 +62,15 @@ export function toStoreError(error: unknown, location: string): unknown {
   }
   if (code.startsWith("SQLITE_") || /^E[A-Z]+$/.test(code)) return say("STORE_UNAVAILABLE");
   return error;
+}
+
+/** What a trigger, a function or a virtual table says, which may be a value; SQLite's own messages name tables, columns and files. */
+const SAID_BY_OTHERS = /^SQLITE_CONSTRAINT_(?:TRIGGER|FUNCTION|VTAB)$/;
+
+function withoutValues(error: Error, code: string): Error {
+  if (!SAID_BY_OTHERS.test(code)) return error;
+  const told = new Error("what is in the way was added to the file by others, and may tell values");
+  return Object.assign(told, { code });
 }
 
 const EXPLANATIONS = {

@@ -1,6 +1,5 @@
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import { isJsonObject, type JsonValue } from "../../core/json.js";
-import { quoteForMessage } from "../../core/names.js";
 import { decodeAt } from "../../objects/decode.js";
 import type { ObjectReader } from "../../objects/reader.js";
 import type { Link } from "../../objects/tree.js";
@@ -25,7 +24,7 @@ export function checkSubject(subject: unknown): string {
   }
   throw new AgstateError(
     "INVALID_ARGUMENT",
-    `a subject is a text of 1 to ${SUBJECT_MAX_UNITS} characters, not ${typeof subject === "string" ? quoteForMessage(subject) : String(subject)}`,
+    `a subject is a text of 1 to ${SUBJECT_MAX_UNITS} characters, not ${typeof subject === "string" ? `of ${subject.length}` : `of type ${typeof subject}`}`,
     { limit: SUBJECT_MAX_UNITS },
   );
 }
