@@ -47,10 +47,10 @@ export async function run(
 /** @throws AgstateError `INVALID_ARGUMENT` */
 function endpoint(given: string): string {
   if (!URL.canParse(given) || !/^https?:$/.test(new URL(given).protocol)) {
+    // It is not shown: it may have a password.
     throw new AgstateError(
       "INVALID_ARGUMENT",
-      `--otlp ${given} is not the URL of a collector; give one such as http://localhost:4318`,
-      { otlp: given },
+      "--otlp is not the URL of a collector; give one such as http://localhost:4318",
     );
   }
   return new URL(LOGS_PATH, given.endsWith("/") ? given : `${given}/`).href;
