@@ -8,7 +8,7 @@ const POSTGRES = "test/**/*.postgres.test.ts";
 
 /** Tests that run on every backend. */
 const EVERYWHERE = [
-  "test/unit/{audit,audit-verify,branch,complete,discard,erase,erase-records,gc,governance,granularity,holds,isolation,lease,merging,operations,pending,resume-point,retention,reviews,revisions,speculate,steps,store,step-log,stored-merges,watch,workflow}.test.ts",
+  "test/unit/{audit,audit-verify,branch,complete,discard,erase,erase-records,gc,governance,granularity,holds,isolation,lease,merging,operations,pending,resume-point,retention,reviews,revisions,speculate,steps,store,step-log,stored-merges,told-errors,watch,workflow}.test.ts",
   "test/property/{merge-crossing,merge-histories,store-model}.test.ts",
   "test/e2e/cases-{governance,merge,refs,steps,text,values}.test.ts",
   "test/e2e/merge-real-data.test.ts",
@@ -16,7 +16,7 @@ const EVERYWHERE = [
   "test/keys/{changes,subjects,workflow}.test.ts",
   "test/fault/{erase-kill,gc-beside-writers,retention-beside-writers}.test.ts",
   "test/oracle/merge-export.test.ts",
-  "test/tracing/spans.test.ts",
+  "test/tracing/{leaks,spans}.test.ts",
   "test/langgraph/{commits,crash,delta,delta-graph,erase,graph,list,saver,validation}.test.ts",
 ];
 

@@ -182,4 +182,4 @@ export {
   type Store,
 } from "./store.js";
 export type { TracingOptions } from "./tracing/open-telemetry.js";
-export type { PayloadOptions } from "./tracing/redact.js";
+export type { PayloadOptions, Redact } from "./tracing/redact.js";

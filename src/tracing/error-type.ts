@@ -15,7 +15,8 @@ export function errorType(error: unknown): string {
     return errorType(error.cause);
   const { code } = error as { code?: unknown };
   if (typeof code === "string" && SYSTEM_CODES.has(code)) return code;
-  return error.constructor.name || "Error";
+  // Its own member of that name is whatever somebody has put there, too.
+  return (Object.getPrototypeOf(error) as Error).constructor.name || "Error";
 }
 
 export function errorText(error: unknown): string {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { toldError } from "../../core/server-error.js";
 import type { Telemetry } from "../../core/telemetry.js";
 import { type Bringing, RoundTrips } from "../rows/round-trips.js";
 import { codeOf, isAway, isTransient, toStoreError } from "./errors.js";
@@ -88,7 +89,7 @@ export class Connection {
       "server.address": host,
       "server.port": port,
     };
-    this.trips = new RoundTrips(options.telemetry, place, target.schema, codeOf);
+    this.trips = new RoundTrips(options.telemetry, place, target.schema, { codeOf, toldError });
     this.poolMax = options.poolMax;
     this.pool = new pg.Pool({
       connectionString,

@@ -28,8 +28,13 @@ export type DatabasePlace = Pick<
   "db.system.name" | "db.namespace" | "server.address" | "server.port"
 >;
 
-/** What a database says of why it failed, as `db.response.status_code`; empty where it says nothing. */
-type StatusOf = (error: unknown) => string;
+/** How a database's errors are told. */
+export interface ErrorsOf {
+  /** What it says of why it failed, as `db.response.status_code`; empty where it says nothing. */
+  readonly codeOf: (error: unknown) => string;
+  /** The error without values of the statement: spans may hold its message. */
+  readonly toldError: (error: unknown) => unknown;
+}
 
 /**
  * Tells of each call to a database, by OpenTelemetry's conventions for database clients.
@@ -44,7 +49,7 @@ export class RoundTrips {
     private readonly database: DatabasePlace,
     /** What names of spans say of it. */
     private readonly target: string,
-    private readonly statusOf: StatusOf,
+    private readonly errors: ErrorsOf,
   ) {
     // There may be very many of them.
     const { "db.namespace": _, ...measured } = database;
@@ -106,10 +111,10 @@ export class RoundTrips {
   }
 
   private fail({ operation }: Asked, { span, since }: Trip, error: unknown): void {
-    const status = this.statusOf(error);
+    const status = this.errors.codeOf(error);
     const type = status === "" ? this.telemetry.errorType(error) : status;
     if (status !== "") span.set({ "db.response.status_code": status });
-    span.fail(error, type);
+    span.fail(this.errors.toldError(error), type);
     if (since === 0) return;
     const by = {
       ...this.measured,

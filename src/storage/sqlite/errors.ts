@@ -41,7 +41,7 @@ export function busyError(location: string, waitedMs: number, cause: unknown): A
 export function toStoreError(error: unknown, location: string): unknown {
   if (error instanceof AgstateError) return error;
   const code = codeOf(error);
-  const told = withoutValues(error as Error, code);
+  const told = toldError(error) as Error;
   const say = (as: "STORE_FULL" | "STORE_READONLY" | "STORE_DAMAGED" | "STORE_UNAVAILABLE") =>
     new AgstateError(
       as,
@@ -67,7 +67,9 @@ export function toStoreError(error: unknown, location: string): unknown {
 /** What a trigger, a function or a virtual table says, which may be a value; SQLite's own messages name tables, columns and files. */
 const SAID_BY_OTHERS = /^SQLITE_CONSTRAINT_(?:TRIGGER|FUNCTION|VTAB)$/;
 
-function withoutValues(error: Error, code: string): Error {
+/** What may be told to callers, and to traces, of an error that SQLite or the operating system raised. */
+export function toldError(error: unknown): unknown {
+  const code = codeOf(error);
   if (!SAID_BY_OTHERS.test(code)) return error;
   const told = new Error("what is in the way was added to the file by others, and may tell values");
   return Object.assign(told, { code });

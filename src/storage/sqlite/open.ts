@@ -5,7 +5,7 @@ import { AgstateError } from "../../core/errors.js";
 import { closedGuard } from "../decorators/closed-guard.js";
 import type { BackendOptions, Storage } from "../port.js";
 import { RoundTrips } from "../rows/round-trips.js";
-import { codeOf, toStoreError } from "./errors.js";
+import { codeOf, toldError, toStoreError } from "./errors.js";
 import { GroupWriter } from "./group-writer.js";
 import { retryWhileBusy } from "./retry.js";
 import { refuseForeign, SCHEMA_VERSION, schemaVersion } from "./schema.js";
@@ -124,7 +124,10 @@ async function openDatabase(location: string, options: SqliteOptions): Promise<S
     const context = { statements, numbers, options, graceMs: options.graceMs };
     const { busyTimeoutMs } = options;
     const place = { "db.system.name": "sqlite", "db.namespace": location } as const;
-    const trips = new RoundTrips(options.telemetry, place, basename(location), codeOf);
+    const trips = new RoundTrips(options.telemetry, place, basename(location), {
+      codeOf,
+      toldError,
+    });
     const writer = new GroupWriter(db, context, noter, location, busyTimeoutMs, trips);
     const release = () => {
       noter.close();

@@ -1,0 +1,86 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { inspect } from "node:util";
+import { context, DiagLogLevel, diag, metrics, propagation, trace } from "@opentelemetry/api";
+import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import {
+  BatchSpanProcessor,
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  SimpleSpanProcessor,
+} from "@opentelemetry/sdk-trace-node";
+import { onTestFinished } from "vitest";
+
+/** All that left the process, or was about to, while a test ran. */
+export interface Exported {
+  /** Requests as they came over the wire: first line, headers and body, spans compressed. */
+  readonly requests: readonly Buffer[];
+  /** What the SDK holds of spans, and what it logs. */
+  readonly held: string;
+  /** Names of spans, and what their attributes are called. */
+  readonly names: ReadonlySet<string>;
+}
+
+/** Registers OpenTelemetry's real SDK for the running test, with exporters over HTTP to a collector on loopback that keeps all bytes. */
+export async function exportAll(): Promise<() => Promise<Exported>> {
+  const requests: Buffer[] = [];
+  const server = createServer(async (request, response) => {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const { method, url, rawHeaders } = request;
+    requests.push(Buffer.from([method, url, ...rawHeaders].join("\n")), Buffer.concat(parts));
+    response.setHeader("content-type", "application/json").end("{}");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  const logged: string[] = [];
+  const log = (...said: unknown[]) => void logged.push(inspect(said, { depth: 6 }));
+  diag.setLogger(
+    { error: log, warn: log, info: log, debug: log, verbose: log },
+    { logLevel: DiagLogLevel.ALL, suppressOverrideMessage: true },
+  );
+  const memory = new InMemorySpanExporter();
+  const gzip = { url: `${at}/v1/traces`, compression: "gzip" as never };
+  const tracers = new NodeTracerProvider({
+    spanProcessors: [
+      new BatchSpanProcessor(new OTLPTraceExporter(gzip), { maxQueueSize: 1e5 }),
+      new SimpleSpanProcessor(memory),
+    ],
+  });
+  tracers.register();
+  const reader = new PeriodicExportingMetricReader({
+    exporter: new OTLPMetricExporter({ url: `${at}/v1/metrics` }),
+    exportIntervalMillis: 3_600_000,
+  });
+  const meters = new MeterProvider({ readers: [reader] });
+  metrics.setGlobalMeterProvider(meters);
+  onTestFinished(async () => {
+    trace.disable();
+    context.disable();
+    propagation.disable();
+    metrics.disable();
+    await Promise.all([tracers.shutdown(), meters.shutdown()]);
+    diag.disable();
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+  return async () => {
+    await Promise.all([tracers.forceFlush(), meters.forceFlush()]);
+    const spans = memory.getFinishedSpans();
+    const told = spans.map(({ name, attributes, events, links, status, resource, kind }) => ({
+      ...{ name, attributes, events, links, status, kind },
+      resource: resource.attributes,
+    }));
+    return {
+      requests,
+      held: `${inspect(told, { depth: Infinity, maxArrayLength: null, maxStringLength: null })}\n${logged.join("\n")}`,
+      names: new Set(spans.flatMap(({ name, attributes }) => [name, ...Object.keys(attributes)])),
+    };
+  };
+}
