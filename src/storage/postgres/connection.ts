@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { toldError } from "../../core/server-error.js";
 import type { Telemetry } from "../../core/telemetry.js";
-import { type Bringing, RoundTrips } from "../rows/round-trips.js";
+import { type Bringing, type DatabasePlace, RoundTrips } from "../rows/round-trips.js";
 import { codeOf, isAway, isTransient, toStoreError } from "./errors.js";
 import type { Parameter } from "./parameters.js";
 import { callPrepared, type Prepared } from "./prepared-call.js";
@@ -60,6 +60,26 @@ interface Call {
 }
 
 /**
+ * What is connected to, by OpenTelemetry's conventions; what the URL leaves out is taken from the environment.
+ *
+ * @throws AgstateError `STORE_UNAVAILABLE` where a file that the URL names cannot be read
+ */
+function placeOf({ target, poolMax, statementTimeoutMs }: ConnectionOptions): DatabasePlace {
+  const { connectionString, shown: location, schema } = target;
+  try {
+    const { database = "", host, port } = new pg.Client({ connectionString });
+    return {
+      "db.system.name": "postgresql",
+      "db.namespace": `${database}|${schema}`,
+      "server.address": host,
+      "server.port": port,
+    };
+  } catch (error) {
+    throw toStoreError(error, { location, poolMax, statementTimeoutMs, unknown: false });
+  }
+}
+
+/**
  * A pool of connections that tries again what fails for passing reasons.
  *
  * No session holds any state that a call needs: every call is one statement of its own, so that a
@@ -80,19 +100,13 @@ export class Connection {
   constructor(private readonly options: ConnectionOptions) {
     const { target } = options;
     this.location = target.shown;
-    // What the URL leaves out is taken from the environment.
-    const { connectionString } = target;
-    const { database = "", host, port } = new pg.Client({ connectionString });
-    const place = {
-      "db.system.name": "postgresql",
-      "db.namespace": `${database}|${target.schema}`,
-      "server.address": host,
-      "server.port": port,
-    };
-    this.trips = new RoundTrips(options.telemetry, place, target.schema, { codeOf, toldError });
+    this.trips = new RoundTrips(options.telemetry, placeOf(options), target.schema, {
+      codeOf,
+      toldError,
+    });
     this.poolMax = options.poolMax;
     this.pool = new pg.Pool({
-      connectionString,
+      connectionString: target.connectionString,
       max: options.poolMax,
       connectionTimeoutMillis: Math.min(
         CONNECT_TIMEOUT_MS,
