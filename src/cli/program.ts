@@ -12,6 +12,7 @@ import { addReviewCommands } from "./review-commands.js";
 import { addRulesCommands } from "./rules-commands.js";
 import { type GlobalOptions, Session } from "./session.js";
 import { addStepCommands } from "./step-commands.js";
+import { traceUrlOption } from "./trace-link.js";
 
 /** The command line, and what to call when it is over. */
 export function createProgram(): { program: Command; finish: () => Promise<void> } {
@@ -136,11 +137,12 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     .option("--graph", "draw the graph of branches and merges")
     .option("--oneline", "one line a commit")
     .option("--first-parent", "follow first parents only")
+    .addOption(traceUrlOption())
     .action(action(() => import("./commands/log.js")));
 
-  command(program, "show [revision]", "show a commit: its step and what it changed").action(
-    action(() => import("./commands/show.js")),
-  );
+  command(program, "show [revision]", "show a commit: its step and what it changed")
+    .addOption(traceUrlOption())
+    .action(action(() => import("./commands/show.js")));
 
   command(program, "diff <older> [newer]", "show what differs between two states")
     .option("--path <pointer>", "only at and below this JSON Pointer")

@@ -3,6 +3,7 @@ import type { Commit } from "../../store/types.js";
 import { commitJson, decorationsOf, fullCommit, onelineCommit } from "../render/commit.js";
 import { besideGraph, GraphRenderer } from "../render/graph.js";
 import type { Session } from "../session.js";
+import { traceReader } from "../trace-link.js";
 
 interface Options {
   readonly maxCount?: number;
@@ -10,6 +11,7 @@ interface Options {
   readonly graph?: boolean;
   readonly oneline?: boolean;
   readonly firstParent?: boolean;
+  readonly traceUrl?: string;
 }
 
 /** `agstate log`. */
@@ -19,6 +21,7 @@ export async function run(
   options: Options,
 ): Promise<undefined> {
   const { out } = session;
+  const readTrace = traceReader(options.traceUrl);
   const workflow = await session.workflow();
   const decorations = decorationsOf(await workflow.refs());
   const commits = workflow.log({
@@ -27,13 +30,13 @@ export async function run(
     ...(options.firstParent === undefined ? {} : { firstParent: options.firstParent }),
   });
   if (out.json) {
-    for await (const commit of commits) await out.value(commitJson(commit, decorations));
+    for await (const commit of commits) await out.value(commitJson(commit, decorations, readTrace));
     return;
   }
   const text = (commit: Commit): string[] =>
     options.oneline === true
       ? [onelineCommit(out.paint, commit, decorations)]
-      : fullCommit(out.paint, commit, decorations);
+      : fullCommit(out.paint, commit, decorations, readTrace);
   if (options.graph === true) return drawGraph(session, commits, text, options.oneline !== true);
   let first = true;
   for await (const commit of commits) {

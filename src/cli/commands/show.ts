@@ -6,6 +6,7 @@ import { mergeRecordLines } from "../render/merge-record.js";
 import { plural } from "../render/sizes.js";
 import { prettyJson, readableLines } from "../render/value.js";
 import type { Session } from "../session.js";
+import { traceReader } from "../trace-link.js";
 import { run as cat } from "./cat.js";
 
 /** How many changes are shown; `agstate diff` shows all. */
@@ -14,10 +15,19 @@ const CHANGES_SHOWN = 50;
 /** How many lines of a step record are shown; `--json` shows all. */
 const RECORD_LINES_SHOWN = 60;
 
+interface Options {
+  readonly traceUrl?: string;
+}
+
 /** `agstate show`: a commit with its step or merge record and what it changed; or, for `REV:/path`, the value there. */
-export async function run(session: Session, args: readonly string[]): Promise<undefined> {
+export async function run(
+  session: Session,
+  args: readonly string[],
+  options: Options,
+): Promise<undefined> {
   const revision = args[0] ?? "canonical";
   if (parseRevision(revision).pointer !== null) return cat(session, [revision], {});
+  const readTrace = traceReader(options.traceUrl);
   const workflow = await session.workflow();
   const { out } = session;
   const commit = await workflow.commitAt(revision);
@@ -36,14 +46,14 @@ export async function run(session: Session, args: readonly string[]): Promise<un
   if (out.json) {
     const state = parent === undefined ? { state: await workflow.stateAt(commit.id) } : {};
     return void (await out.value({
-      ...commitJson(commit, decorations),
+      ...commitJson(commit, decorations, readTrace),
       stepRecord: record,
       ...(merge === null ? {} : { mergeRecord: merge }),
       changes,
       ...state,
     }));
   }
-  for (const line of fullCommit(out.paint, commit, decorations)) await out.line(line);
+  for (const line of fullCommit(out.paint, commit, decorations, readTrace)) await out.line(line);
   if (record !== null) {
     await out.line();
     await out.line(out.paint.bold("Step record"));

@@ -1,4 +1,5 @@
 import type { Commit, Ref } from "../../store/types.js";
+import { type ReadTrace, traceReader } from "../trace-link.js";
 import { escapeLine, escapeText } from "./escape.js";
 import type { Paint } from "./paint.js";
 
@@ -52,7 +53,12 @@ export function onelineCommit(paint: Paint, commit: Commit, decorations: Decorat
 }
 
 /** A commit as `git log` shows it, the blank line after it left out. */
-export function fullCommit(paint: Paint, commit: Commit, decorations: Decorations): string[] {
+export function fullCommit(
+  paint: Paint,
+  commit: Commit,
+  decorations: Decorations,
+  readTrace: ReadTrace,
+): string[] {
   const lines = [paint.id(`commit ${commit.id}`)];
   const refs = decorate(paint, decorations.get(commit.id));
   if (refs !== "") lines.push(`Refs:   ${refs}`);
@@ -63,7 +69,7 @@ export function fullCommit(paint: Paint, commit: Commit, decorations: Decoration
   const step = stepLine(commit);
   if (step !== "") lines.push(`Step:   ${step}`);
   if (commit.inFlight.length > 0) lines.push(`Open:   steps ${commit.inFlight.join(", ")}`);
-  if (commit.trace !== null) lines.push(`Trace:  ${escapeLine(commit.trace)}`);
+  lines.push(...traceLines(commit, readTrace));
   if (commit.externalId !== null) lines.push(`Extern: ${escapeLine(commit.externalId)}`);
   if (commit.boundary === true) lines.push("Parent: dropped, as its retention is over");
   if (commit.message !== "") {
@@ -71,6 +77,19 @@ export function fullCommit(paint: Paint, commit: Commit, decorations: Decoration
     for (const line of commit.message.split("\n")) lines.push(`    ${escapeText(line)}`.trimEnd());
   }
   return lines;
+}
+
+/** The trace that a commit was written in, by its id; a traceparent that is not W3C's as it is. */
+function traceLines({ trace }: Commit, readTrace: ReadTrace): string[] {
+  if (trace === null) return [];
+  const read = readTrace(trace);
+  if (read === null) return [`Trace:  ${escapeLine(trace)}`];
+  const { traceId, spanId, sampled, url } = read;
+  const unsampled = sampled ? "" : ", not sampled";
+  return [
+    `Trace:  ${traceId}, span ${spanId}${unsampled}`,
+    ...(url === undefined ? [] : [`        ${escapeLine(url)}`]),
+  ];
 }
 
 function stepLine(commit: Commit): string {
@@ -103,7 +122,18 @@ const UNITS: readonly (readonly [string, number])[] = [
 ];
 
 /** A commit as `--json` shows it. */
-export function commitJson(commit: Commit, decorations?: Decorations): Record<string, unknown> {
+export function commitJson(
+  commit: Commit,
+  decorations?: Decorations,
+  readTrace = traceReader(undefined),
+): Record<string, unknown> {
   const refs = decorations?.get(commit.id)?.map((ref) => ref.shortName);
-  return { ...commit, date: commit.date.toISOString(), ...(refs === undefined ? {} : { refs }) };
+  const { traceId, spanId, url } = readTrace(commit.trace) ?? {};
+  return {
+    ...commit,
+    date: commit.date.toISOString(),
+    ...(traceId === undefined ? {} : { traceId, spanId }),
+    ...(url === undefined ? {} : { traceUrl: url }),
+    ...(refs === undefined ? {} : { refs }),
+  };
 }
