@@ -1,6 +1,6 @@
 import { Option } from "commander";
 import { AgstateError } from "../core/errors.js";
-import { parseTraceparent, type TraceParent } from "../core/traceparent.js";
+import { readTraceparent, type TraceParent } from "../core/traceparent.js";
 
 /** What a traceparent says, and where its trace can be looked at. */
 export interface Trace extends TraceParent {
@@ -28,7 +28,7 @@ export function traceReader(template: string | undefined): ReadTrace {
   if (!template) return (trace) => read(trace, () => undefined);
   const filled = ({ traceId, spanId }: TraceParent) =>
     template.replaceAll("{traceId}", traceId).replaceAll("{spanId}", spanId);
-  const sample = filled({ traceId: "0".repeat(32), spanId: "0".repeat(16), sampled: true });
+  const sample = filled({ traceId: "0".repeat(32), spanId: "0".repeat(16), flags: 0 });
   if (!template.includes("{traceId}") || !URL.canParse(sample)) {
     throw new AgstateError(
       "INVALID_ARGUMENT",
@@ -43,6 +43,6 @@ function read(
   trace: string | null,
   urlOf: (parent: TraceParent) => string | undefined,
 ): Trace | null {
-  const parent = trace === null ? null : parseTraceparent(trace);
+  const parent = trace === null ? null : readTraceparent(trace);
   return parent === null ? null : { ...parent, url: urlOf(parent) };
 }

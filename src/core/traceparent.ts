@@ -4,23 +4,23 @@ export interface TraceParent {
   readonly traceId: string;
   /** 16 hex digits. */
   readonly spanId: string;
-  /** Whether the trace was recorded where it was written. */
-  readonly sampled: boolean;
+  /** 8 bits, of which the lowest says that the trace is recorded. */
+  readonly flags: number;
 }
 
 const FORM = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
 /**
- * Reads a traceparent, of this or a later version of W3C's Trace Context (sections 3.2 and 4.3), where more may follow the flags.
+ * Reads a traceparent of this version of W3C's Trace Context, or of a later one, where more may follow the flags.
  *
  * @returns null for text that is none
+ * @see https://www.w3.org/TR/trace-context/#traceparent-header
  */
-export function parseTraceparent(text: string): TraceParent | null {
+export function readTraceparent(text: string): TraceParent | null {
   const match = FORM.exec(text);
   if (match === null) return null;
-  const [, version, traceId, spanId, flags, more] = match as unknown as string[];
+  const [, version, traceId = "", spanId = "", flags = "", more] = match;
   if (version === "ff" || (version === "00" && more !== undefined)) return null;
-  if (/^0+$/.test(traceId as string) || /^0+$/.test(spanId as string)) return null;
-  const sampled = (Number.parseInt(flags as string, 16) & 1) === 1;
-  return { traceId: traceId as string, spanId: spanId as string, sampled };
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
+  return { traceId, spanId, flags: Number.parseInt(flags, 16) };
 }

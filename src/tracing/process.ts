@@ -18,6 +18,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { VERSION } from "../core/version.js";
+import { SCOPE } from "./traceparent.js";
 
 /** The variables that hold the context that a process is started in, by the names that propagators know. */
 const CARRIER = { traceparent: "TRACEPARENT", tracestate: "TRACESTATE" } as const;
@@ -51,7 +52,7 @@ export class ProcessSpan {
     );
     const parent = propagation.extract(ROOT_CONTEXT, carrier);
     const attributes = { "process.executable.name": executable, "process.pid": pid };
-    const tracer = trace.getTracer("agstate", VERSION);
+    const tracer = trace.getTracer(SCOPE, VERSION);
     this.span = tracer.startSpan(name, { kind: SpanKind.INTERNAL, attributes }, parent);
     this.within = trace.setSpan(parent, this.span);
   }

@@ -1,22 +1,14 @@
 import { type Context, ROOT_CONTEXT, type SpanContext, trace } from "@opentelemetry/api";
+import { readTraceparent } from "../core/traceparent.js";
 
 /** The instrumentation scope that all spans and measurements are of. */
 export const SCOPE = "agstate";
 
-/** Version 00, and as the recommendation asks, later ones by what they share with it. */
-const FORM = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
-
-/**
- * Reads a W3C traceparent; undefined when it is none.
- *
- * @see https://www.w3.org/TR/trace-context/#traceparent-header
- */
+/** Reads a W3C traceparent; undefined when it is none. */
 export function parseTraceparent(text: string): SpanContext | undefined {
-  const [, traceId, spanId, flags] = FORM.exec(text) ?? [];
-  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
-  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
-  if (text.startsWith("00") && text.length !== 55) return undefined;
-  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
+  const read = readTraceparent(text);
+  if (read === null) return undefined;
+  return { traceId: read.traceId, spanId: read.spanId, traceFlags: read.flags, isRemote: true };
 }
 
 /** A traceparent's text. */

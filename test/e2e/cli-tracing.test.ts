@@ -7,7 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { CliSandbox } from "../support/cli.js";
 import { startHttpService } from "../support/http-service.js";
-import { spansOf } from "../support/otlp.js";
+import { metricsOf, spansOf } from "../support/otlp.js";
 
 const MAIN = fileURLToPath(new URL("../../dist/bin/agstate.js", import.meta.url));
 
@@ -186,6 +186,39 @@ describe("a command that exports", () => {
     to.received.length = 0;
     await run(["log"], { ...env, ...named, OTEL_SERVICE_NAME: "nightly" });
     expect(to.root.resource).toMatchObject({ "service.name": "nightly", team: "blue,green" });
+  });
+
+  it("sends what it did below its span, and the commit leads back to it", async () => {
+    const { env, received } = await collector();
+    const committed = await run(["commit", "-", "--json"], env);
+    const spans = spansOf(received);
+    const checkpoint = spans.find(({ name }) => name === "write_checkpoint")!;
+    const root = spans.find(({ name }) => name === "agstate commit")!;
+    expect(checkpoint).toMatchObject({ traceId: root.traceId, parentSpanId: root.spanId });
+    const { id, traceId, spanId } = JSON.parse(committed.stdout);
+    expect({ traceId, spanId }).toEqual({ traceId: root.traceId, spanId: checkpoint.spanId });
+    expect(checkpoint.attributes).toMatchObject({
+      "checkpoint.commit": id,
+      "checkpoint.success": true,
+    });
+  });
+
+  it("sends what it counted, as what it adds, or as sums where it is told so", async () => {
+    const { env, received } = await collector();
+    for (const [preference, temporality] of [
+      [{}, 1],
+      [{ OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: "cumulative" }, 2],
+    ] as const) {
+      received.length = 0;
+      box.ok(["commit", "-"], { input: `{"preference":${temporality}}` });
+      await run(["commit", "-"], { ...env, ...preference });
+      const commits = metricsOf(received).filter(({ name }) => name === "agstate.commits");
+      expect(commits).toHaveLength(1);
+      expect(commits[0]).toMatchObject({
+        unit: "{commit}",
+        sum: { aggregationTemporality: temporality, dataPoints: [{ asDouble: 1 }] },
+      });
+    }
   });
 
   it("sends traces where they alone are to go", async () => {

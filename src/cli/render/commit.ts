@@ -84,8 +84,8 @@ function traceLines({ trace }: Commit, readTrace: ReadTrace): string[] {
   if (trace === null) return [];
   const read = readTrace(trace);
   if (read === null) return [`Trace:  ${escapeLine(trace)}`];
-  const { traceId, spanId, sampled, url } = read;
-  const unsampled = sampled ? "" : ", not sampled";
+  const { traceId, spanId, flags, url } = read;
+  const unsampled = (flags & 1) === 1 ? "" : ", not sampled";
   return [
     `Trace:  ${traceId}, span ${spanId}${unsampled}`,
     ...(url === undefined ? [] : [`        ${escapeLine(url)}`]),
