@@ -31,7 +31,8 @@ export function misfitOf(
 ): string | undefined {
   for (const url of [traces, metrics]) {
     if (url === undefined || /^https?:\/\/[^/]/i.test(url)) continue;
-    return `${url} in OTEL_EXPORTER_OTLP_ENDPOINT is not the URL of a collector; give one such as http://localhost:4318`;
+    // Which may hold a password.
+    return "OTEL_EXPORTER_OTLP_ENDPOINT is not the URL of a collector; give one such as http://localhost:4318";
   }
   const signals = [traces && "TRACES_", metrics && "METRICS_"].filter(Boolean);
   for (const signal of signals) {
