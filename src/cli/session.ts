@@ -5,10 +5,10 @@ import { AgstateError, isAgstateError } from "../core/errors.js";
 import type { Limits } from "../core/limits.js";
 import type { Regions } from "../residency/router/regions.js";
 import type { Storage } from "../storage/port.js";
-import type { KeyOptions } from "../store/keys/options.js";
 import type { Workflow } from "../store/workflow.js";
-import { openStore, type Store } from "../store.js";
+import { type OpenStoreOptions, openStore, type Store } from "../store.js";
 import { Output } from "./output.js";
+import { wantedOf } from "./telemetry/wanted.js";
 
 /** The options that every command takes. */
 export interface GlobalOptions {
@@ -48,16 +48,17 @@ export class Session {
 
   async store(): Promise<Store> {
     if (this.regionsFile() !== undefined) throw needsStore();
-    this.opened ??= await openStore(this.storeUrl(), { create: false, ...(await this.keys()) });
+    this.opened ??= await openStore(this.storeUrl(), { create: false, ...(await this.ways()) });
     return this.opened;
   }
 
-  /** What `--keys` or `AGSTATE_KEYS` names, as stores are opened with it. */
-  private async keys(): Promise<{ keys?: KeyOptions }> {
+  /** How stores are opened: with the keys that `--keys` or `AGSTATE_KEYS` names; where nothing is exported, nothing is told. */
+  private async ways(): Promise<Pick<OpenStoreOptions, "keys" | "tracing">> {
     const { keys } = this.options;
-    if (keys === undefined) return {};
+    const tracing = wantedOf(process.env) === null ? { tracing: false as const } : {};
+    if (keys === undefined) return tracing;
     const { keysFrom } = await import("../keys/source.js");
-    return { keys: { provider: keysFrom(keys, process.env) } };
+    return { ...tracing, keys: { provider: keysFrom(keys, process.env) } };
   }
 
   /** Where `init` makes a store when none is named: `.agstate` here. */
@@ -106,7 +107,7 @@ export class Session {
     const { openRegions } = await import("../residency/router/regions.js");
     this.routed ??= await openRegions(file, {
       environment: process.env,
-      ...(await this.keys()),
+      ...(await this.ways()),
       ...(limits && { limits }),
     });
     return this.routed;
@@ -128,7 +129,7 @@ export class Session {
       return { store: await this.store(), created: null };
     } catch (error) {
       if (!isAgstateError(error, "STORE_NOT_FOUND")) throw error;
-      this.opened = await openStore(this.newStoreUrl(), await this.keys());
+      this.opened = await openStore(this.newStoreUrl(), await this.ways());
       return { store: this.opened, created: (await this.opened.describe()).location };
     }
   }

@@ -29,7 +29,10 @@ import {
 } from "./refusals.js";
 
 export interface OpenRegionsOptions
-  extends Pick<OpenStoreOptions, "limits" | "resolvers" | "stepHooks" | "governance" | "keys"> {
+  extends Pick<
+    OpenStoreOptions,
+    "limits" | "resolvers" | "stepHooks" | "governance" | "keys" | "tracing"
+  > {
   /** What `${NAME}` in a URL stands for, such as `process.env`; default nothing. */
   readonly environment?: Environment;
   /** Puts a decorator of the caller's around each store's storage; the region is null for the catalogue's. */
