@@ -22,6 +22,9 @@ const COUNTERS: Readonly<Record<CounterName, readonly [unit: string, description
   "agstate.steps.in_doubt": ["{step}", "Steps begun and not sealed, of which nobody knows"],
 };
 
+/** What nobody may miss the first of, and has no attributes by which it would have to be told apart. */
+const FROM_ZERO = ["agstate.merge.conflicts", "agstate.steps.in_doubt"] as const;
+
 const SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ];
@@ -96,8 +99,11 @@ function makeInstruments(meter: Meter): Instruments {
       advice: { explicitBucketBoundaries: bounds },
     }),
   ]);
+  const counted: Instruments["counters"] = Object.fromEntries(counters);
+  // From where there is nothing yet, so that the first one of what is rare is seen as one more.
+  for (const name of FROM_ZERO) counted[name].add(0);
   return {
-    counters: Object.fromEntries(counters),
+    counters: counted,
     histograms: Object.fromEntries(histograms),
     depth: meter.createUpDownCounter("agstate.queue.depth", {
       unit: "{write}",

@@ -221,6 +221,15 @@ describe("a command that exports", () => {
     }
   });
 
+  it("sends a 0 of what is rare, from which the first is one more", async () => {
+    const { env, received } = await collector();
+    await run(["commit", "-"], env);
+    for (const rare of ["agstate.steps.in_doubt", "agstate.merge.conflicts"])
+      expect(metricsOf(received).find(({ name }) => name === rare)).toMatchObject({
+        sum: { dataPoints: [{ asDouble: 0 }] },
+      });
+  });
+
   it("sends traces where they alone are to go", async () => {
     const { url, received } = await startHttpService(taken);
     await run(["log"], {

@@ -1,7 +1,14 @@
-import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import ts from "typescript";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { Workflow } from "../../src/index.js";
+import { CliSandbox } from "../support/cli.js";
+import { startHttpService } from "../support/http-service.js";
+import { metricsOf, spansOf } from "../support/otlp.js";
 import { makeStore } from "../support/stores.js";
 import { tellOpenTelemetry } from "../support/tracing.js";
 
@@ -175,6 +182,37 @@ async function doEverything(workflow: Workflow): Promise<void> {
   await workflow.erase({ paths: ["/state/m"], by: "test", reason: "test" });
   await workflow.applyRetention({ policy: "payload=P1D;history=P1D" });
 }
+
+it("the example of docs/tracing.md tells a collector", async () => {
+  const { url, received } = await startHttpService((_, response) => {
+    response.setHeader("content-type", "application/json").end("{}");
+  });
+  const box = new CliSandbox();
+  onTestFinished(() => box.remove());
+  symlinkSync(
+    fileURLToPath(new URL("../../node_modules", import.meta.url)),
+    join(box.directory, "node_modules"),
+  );
+  const index = new URL("../../dist/index.js", import.meta.url).href;
+  const [example] = blocksOf("js");
+  box.write(
+    "app.mjs",
+    `${example}
+    const { openStore } = await import(${JSON.stringify(index)});
+    const workflow = await (await openStore("memory:")).createWorkflow("trip");
+    await (await workflow.canonical()).commit({ state: { n: 1 } });
+    ${/^\/\/ At the end: (.*)$/m.exec(example!)![1]}`,
+  );
+  const child = spawn(process.execPath, ["app.mjs"], {
+    cwd: box.directory,
+    env: { ...process.env, OTEL_EXPORTER_OTLP_ENDPOINT: url },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  expect(await once(child, "close")).toEqual([0, null]);
+  expect(spansOf(received).map(({ name }) => name)).toContain("write_checkpoint");
+  expect(metricsOf(received).map(({ name }) => name)).toContain("agstate.commits");
+});
 
 describe("queries", () => {
   const promql = [...blocksOf("promql"), ...TARGETS.flatMap(({ expr }) => expr ?? [])];
