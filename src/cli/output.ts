@@ -76,6 +76,13 @@ export function reportError(error: unknown, json: boolean): number {
   return EXIT_OF_CODE[known.code];
 }
 
+/** Tells of what goes on without something that was asked for. */
+export function reportWarning(message: string, json: boolean): void {
+  process.stderr.write(
+    json ? `${JSON.stringify({ warning: { message } })}\n` : `agstate: ${escapeLine(message)}\n`,
+  );
+}
+
 /** Tells of a wrong command line. */
 export function reportUsage(message: string, json: boolean): void {
   const text = message.trim().replace(/^error: /, "");

@@ -281,6 +281,13 @@ describe("a command that is not to export", () => {
     expect({ ...rest, stderr: "" }).toEqual(await run(["log", "--oneline"]));
     expect(stderr).toMatch(/^agstate: nothing is traced: .*\n$/);
     expect(stderr).toContain(remedy);
+    const asJson = await run(["--json", "show", "nope"], variables);
+    const [warning, error] = asJson.stderr
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(warning.warning.message).toContain(remedy);
+    expect(error.error.code).toBe("REVISION_NOT_FOUND");
   });
 
   it("says in one line which packages are not installed, and goes on", async () => {

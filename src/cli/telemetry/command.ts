@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { basename } from "node:path";
 import { diagnoseTo, type ProcessEnd, ProcessSpan } from "../../tracing/process.js";
+import { reportWarning } from "../output.js";
 import { escapeLine } from "../render/escape.js";
 import { flush } from "./flush.js";
 import { type Provider, startProviders } from "./providers.js";
@@ -93,7 +94,7 @@ export class TracedCommand {
 }
 
 function warn(text: string): undefined {
-  process.stderr.write(`agstate: nothing is traced: ${escapeLine(text)}\n`);
+  reportWarning(`nothing is traced: ${text}`, process.argv.includes("--json"));
 }
 
 function packagesOf({ traces, metrics }: Wanted): string[] {
