@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { AgstateError, isAgstateError } from "../core/errors.js";
+import { toldMessage } from "../core/server-error.js";
 import { EXIT, EXIT_OF_CODE } from "./exit-codes.js";
 import { escapeLine, escapeText } from "./render/escape.js";
 import { createPaint, type Paint } from "./render/paint.js";
@@ -104,7 +105,8 @@ function hint(text: string): string {
  */
 function ownMessage(error: unknown): string {
   if (!(error instanceof Error)) return "something that is no Error was thrown";
-  const { name, message } = error;
+  const { name } = error;
+  const message = toldMessage(error);
   const { code } = error as { code?: unknown };
   const isSystem = typeof (error as NodeJS.ErrnoException).syscall === "string";
   const quotes = error instanceof SyntaxError || / Received /.test(message);

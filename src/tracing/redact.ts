@@ -1,6 +1,7 @@
 import { AgstateError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
 import { isWithheld } from "../core/withheld.js";
+import { isAfterSecretName, isNamedSecret } from "./named-values.js";
 import { type SecretKeys, secretKeys } from "./secret-keys.js";
 import { REDACTED, redactText } from "./secret-texts.js";
 
@@ -115,28 +116,33 @@ function written(value: JsonValue, isSecret: SecretKeys, maxBytes: number): stri
   const write = (part: unknown): void => {
     if (typeof part === "string") text += JSON.stringify(cleanText(part, isSecret));
     else if (isWithheld(part)) text += '"[withheld]"';
-    else if (Array.isArray(part)) list(part, "[", "]", write);
-    else if (typeof part === "object" && part !== null) {
+    else if (Array.isArray(part)) {
+      list(part, "[", "]", (element, i) => put(element, isAfterSecretName(part, i, isSecret)));
+    } else if (typeof part === "object" && part !== null) {
       const members = Object.entries(part).filter(([, member]) => member !== undefined);
+      const named = isNamedSecret(part, isSecret);
       list(members, "{", "}", ([key, member]) => {
         text += `${JSON.stringify(redactText(key, isSecret))}:`;
-        if (isSecret(key, member)) text += JSON.stringify(REDACTED);
-        else write(member);
+        put(member, isSecret(key, member) || (named && key === "value"));
       });
     } else text += JSON.stringify(part) ?? "null";
+  };
+  const put = (part: unknown, secret: boolean) => {
+    if (secret) text += JSON.stringify(REDACTED);
+    else write(part);
   };
   const list = <Part>(
     parts: readonly Part[],
     open: string,
     close: string,
-    each: (part: Part) => void,
+    each: (part: Part, i: number) => void,
   ) => {
     text += open;
     for (const [i, part] of parts.entries()) {
       // A unit of UTF-16 is a byte of UTF-8 at least.
       if (text.length > maxBytes) return;
       if (i > 0) text += ",";
-      each(part);
+      each(part, i);
     }
     text += close;
   };

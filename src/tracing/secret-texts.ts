@@ -41,7 +41,10 @@ const FORMS: readonly (readonly [form: RegExp, replacement: string])[] = [
  * sentences, where a key may have several words.
  */
 const ASSIGNS =
-  /(?<![\p{L}\p{N}_.-])((?:[\p{L}\p{N}_.-]{1,60} ){0,2}[\p{L}_][\p{L}\p{N}_.-]{0,200})\\*["']?\s{0,3}(?:=>|:|=)\s{0,3}/gu;
+  /(?<![\p{L}\p{N}_.-])((?:[\p{L}\p{N}_.-]{1,60} ){0,2}-{0,2}[\p{L}_][\p{L}\p{N}_.-]{0,200})\\*["']?\s{0,3}(?:=>|:|=)\s{0,3}/gu;
+
+/** What stands before the value of an option that is the next word of a command. */
+const OPTION = /(?<![\p{L}\p{N}_.-])(--?\p{L}[\p{L}\p{N}_-]{0,200})[ \t]{1,3}(?!-)/gu;
 
 /** A value: what was replaced before, in quotes of any kind, or a word, with the scheme before it in headers. */
 const VALUE =
@@ -60,13 +63,15 @@ const DEFAULT_KEYS = secretKeys();
 export function redactText(text: string, isSecret: SecretKeys = DEFAULT_KEYS): string {
   let clean = text;
   for (const [form, replacement] of FORMS) clean = clean.replace(form, replacement);
-  return withoutAssigned(clean.replace(WHOLE_LINE, `$1 ${REDACTED}`), isSecret);
+  clean = clean.replace(WHOLE_LINE, `$1 ${REDACTED}`);
+  return [ASSIGNS, OPTION].reduce((now, before) => withoutValues(now, before, isSecret), clean);
 }
 
-function withoutAssigned(text: string, isSecret: SecretKeys): string {
+/** Replaces each value that stands behind a key of a secret. */
+function withoutValues(text: string, before: RegExp, isSecret: SecretKeys): string {
   let clean = "";
   let told = 0;
-  for (const match of text.matchAll(ASSIGNS)) {
+  for (const match of text.matchAll(before)) {
     const key = match[1] as string;
     const at = match.index + match[0].length;
     // What stands in the value of one before is gone with it.

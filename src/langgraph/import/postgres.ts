@@ -51,14 +51,29 @@ export async function openPostgresSource(url: string): Promise<CheckpointSource>
   }
   return {
     async *places() {
-      for (let rows = first; rows.length > 0; rows = (await page(rows.at(-1))).rows) yield* rows;
+      let rows = first;
+      while (rows.length > 0) {
+        yield* rows;
+        rows = (await withoutValues(page(rows.at(-1)))).rows;
+      }
     },
     read: ({ thread, namespace, id }) =>
-      saver.getTuple({
-        configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
-      }),
+      withoutValues(
+        saver.getTuple({
+          configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id },
+        }),
+      ),
     close: async () => void (await saver.end()),
   };
+}
+
+/** What a server says of a statement may hold what that was given. */
+async function withoutValues<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw toldError(error);
+  }
 }
 
 function parse(url: string): { connection: string; schema: string } {
