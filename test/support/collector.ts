@@ -24,8 +24,11 @@ export interface Exported {
   readonly names: ReadonlySet<string>;
 }
 
-/** Registers OpenTelemetry's real SDK for the running test, with exporters over HTTP to a collector on loopback that keeps all bytes. */
-export async function exportAll(): Promise<() => Promise<Exported>> {
+/** A collector on loopback that the running test owns, and that keeps all bytes which come to it. */
+export async function keepRequests(): Promise<{
+  readonly url: string;
+  readonly requests: readonly Buffer[];
+}> {
   const requests: Buffer[] = [];
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];
@@ -36,8 +39,17 @@ export async function exportAll(): Promise<() => Promise<Exported>> {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  onTestFinished(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+}
 
+/** Registers OpenTelemetry's real SDK for the running test, with exporters over HTTP to a collector that keeps all. */
+export async function exportAll(): Promise<() => Promise<Exported>> {
+  const { url: at, requests } = await keepRequests();
   const logged: string[] = [];
   const log = (...said: unknown[]) => void logged.push(inspect(said, { depth: 6 }));
   diag.setLogger(
@@ -66,9 +78,6 @@ export async function exportAll(): Promise<() => Promise<Exported>> {
     metrics.disable();
     await Promise.all([tracers.shutdown(), meters.shutdown()]);
     diag.disable();
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
   });
   return async () => {
     await Promise.all([tracers.forceFlush(), meters.forceFlush()]);
