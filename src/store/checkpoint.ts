@@ -102,23 +102,20 @@ export class Checkpoint {
   }
 
   private tell(success: boolean): void {
-    const { span, commit, stepName } = this;
+    const { span, commit } = this;
     if (!span.isRecording) return;
-    const step = commit?.loaded.step;
+    span.set({ "checkpoint.success": success });
+    if (commit === undefined) return;
     span.set({
-      "checkpoint.success": success,
-      ...(commit && {
-        "checkpoint.commit": commit.record.id,
-        "agstate.commit.bytes": bytesOf(commit),
-        "agstate.commit.objects": commit.objects.length,
-      }),
-      ...(step && {
-        "step.seq": step.number,
-        "step.action": step.action,
-        "step.status": step.status,
-        ...(stepName !== undefined && { "step.name": stepName }),
-      }),
+      "checkpoint.commit": commit.record.id,
+      "agstate.commit.bytes": bytesOf(commit),
+      "agstate.commit.objects": commit.objects.length,
     });
+    const { step } = commit.loaded;
+    if (step === undefined) return;
+    const { number, action, status } = step;
+    span.set({ "step.seq": number, "step.action": action, "step.status": status });
+    if (this.stepName !== undefined) span.set({ "step.name": this.stepName });
   }
 
   private ends(): boolean {
@@ -141,8 +138,13 @@ export class Checkpoint {
 export function spansOf(
   commits: readonly { readonly told: Checkpoint | undefined }[],
 ): readonly Span[] | undefined {
-  const spans = commits.flatMap(({ told }) => (told?.span.isRecording ? [told.span] : []));
-  return spans.length === 0 ? undefined : spans;
+  let spans: Span[] | undefined;
+  for (const { told } of commits) {
+    if (told?.span.isRecording !== true) continue;
+    if (spans === undefined) spans = [told.span];
+    else spans.push(told.span);
+  }
+  return spans;
 }
 
 function bytesOf({ record, objects }: MadeCommit): number {

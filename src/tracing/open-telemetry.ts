@@ -1,5 +1,4 @@
 import {
-  type Attributes as ApiAttributes,
   type Context,
   context,
   diag,
@@ -25,6 +24,10 @@ import { Meters } from "./meters.js";
 import { type PayloadOptions, type Redactor, redactor } from "./redact.js";
 import { TracedSpan } from "./traced-span.js";
 import { contextOf, parseTraceparent, SCOPE } from "./traceparent.js";
+
+/** Made once, as every span needs one of them. */
+const WORK = { kind: SpanKind.INTERNAL };
+const CALL = { kind: SpanKind.CLIENT };
 
 export interface TracingOptions {
   /**
@@ -56,16 +59,14 @@ export class OpenTelemetry implements Telemetry {
     try {
       const under =
         contextOf(traceparent) ?? (at as unknown as Context | undefined) ?? context.active();
-      const span = tracer.startSpan(
-        name,
-        {
-          kind: client === true ? SpanKind.CLIENT : SpanKind.INTERNAL,
-          ...(attributes && { attributes: attributes as ApiAttributes }),
-          ...(links && { links: links.flatMap(linkTo) }),
-        },
-        under,
-      );
-      return new TracedSpan(span, under, this.redact);
+      const plain = client === true ? CALL : WORK;
+      const how =
+        links === undefined || links.length === 0
+          ? plain
+          : { ...plain, links: links.flatMap(linkTo) };
+      const span = new TracedSpan(tracer.startSpan(name, how, under), under, this.redact);
+      if (attributes !== undefined) span.set(attributes);
+      return span;
     } catch (error) {
       diag.error("agstate: a span could not be started", error);
       return NO_SPAN;

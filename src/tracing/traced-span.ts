@@ -1,6 +1,6 @@
 import {
-  type Attributes as ApiAttributes,
   type Span as ApiSpan,
+  type AttributeValue,
   type Context,
   context,
   diag,
@@ -43,7 +43,12 @@ export class TracedSpan implements Span {
   }
 
   set(attributes: Attributes): void {
-    if (this.isRecording) this.span.setAttributes(attributes as ApiAttributes);
+    if (!this.isRecording) return;
+    // One by one: given together they are copied first.
+    for (const key in attributes) {
+      const value = attributes[key as keyof Attributes];
+      if (value !== undefined) this.span.setAttribute(key, value as AttributeValue);
+    }
   }
 
   payload(name: PayloadName, value: () => JsonValue | undefined): void {
