@@ -16,7 +16,7 @@ const EVERYWHERE = [
   "test/keys/{changes,subjects,workflow}.test.ts",
   "test/fault/{erase-kill,gc-beside-writers,retention-beside-writers}.test.ts",
   "test/oracle/merge-export.test.ts",
-  "test/tracing/{leaks,spans}.test.ts",
+  "test/tracing/{leaks,spans,verify-trace}.test.ts",
   "test/langgraph/{commits,crash,delta,delta-graph,erase,graph,list,saver,validation}.test.ts",
 ];
 

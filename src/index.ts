@@ -144,6 +144,13 @@ export type { AgentStats, Share, WorkflowStats } from "./store/stats.js";
 export type { StepDetails, StepFilter } from "./store/steps/list.js";
 export type { RunOptions } from "./store/steps/run.js";
 export type {
+  TraceNotice,
+  TraceProblem,
+  TraceReport,
+  VerifyTraceOptions,
+} from "./store/trace/types.js";
+export { verifyTrace, type WorkflowSource } from "./store/trace/verify.js";
+export type {
   Classification,
   Commit,
   CommitOptions,
@@ -182,4 +189,6 @@ export {
   type Store,
 } from "./store.js";
 export type { TracingOptions } from "./tracing/open-telemetry.js";
+export { readTrace } from "./tracing/read-trace.js";
 export type { PayloadOptions, Redact } from "./tracing/redact.js";
+export type { SpanAttributes, SpanValue, TraceSpan } from "./tracing/trace-span.js";

@@ -83,6 +83,21 @@ export async function recordedBoundaries(
   return found;
 }
 
+/** Those of some commits that records tell of as dropped. */
+export async function recordedDrops(
+  repository: RecordSource,
+  commits: ReadonlySet<string>,
+): Promise<Set<string>> {
+  const found = new Set<string>();
+  for await (const { commit } of retentionRecords(repository)) {
+    if (found.size === commits.size) break;
+    const dropped = await readPart(repository, commit, ["dropped"]);
+    if (!Array.isArray(dropped)) continue;
+    for (const id of dropped) if (typeof id === "string" && commits.has(id)) found.add(id);
+  }
+  return found;
+}
+
 /**
  * What is wrong with the parents in a commit's row: they are those of its body, or none, where it is on record that they
  * were dropped.
