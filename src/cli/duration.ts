@@ -8,11 +8,29 @@ import { quoteForMessage } from "../core/names.js";
  * @throws AgstateError `INVALID_ARGUMENT`
  */
 export function graceMsOf(text: string): number {
+  return millisecondsOf(text, "grace period", { grace: text }, "30m, 12h or 14d");
+}
+
+/**
+ * Reads by how much clocks may differ, such as `500ms`, in milliseconds.
+ *
+ * @throws AgstateError `INVALID_ARGUMENT`
+ */
+export function toleranceMsOf(text: string): number {
+  return millisecondsOf(text, "tolerance", { tolerance: text }, "500ms, 2s or 1m");
+}
+
+function millisecondsOf(
+  text: string,
+  what: string,
+  details: Readonly<Record<string, string>>,
+  examples: string,
+): number {
   const value = /^\d+(\.\d+)? *[a-z]+$|^0$/i.test(text) ? ms(text as ms.StringValue) : undefined;
   if (value !== undefined && Number.isFinite(value)) return Math.round(value);
   throw new AgstateError(
     "INVALID_ARGUMENT",
-    `the grace period ${quoteForMessage(text)} is not a time; give a number and a unit, such as 30m, 12h or 14d, or 0`,
-    { grace: text },
+    `the ${what} ${quoteForMessage(text)} is not a time; give a number and a unit, such as ${examples}, or 0`,
+    details,
   );
 }

@@ -221,6 +221,11 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
 
   addAuditCommands(program, action);
 
+  command(program, "verify", "check exported spans against the commits that they tell of")
+    .option("--trace <file...>", 'the spans, as OTLP JSON; "-" for standard input')
+    .option("--tolerance <time>", "by how much clocks may differ, such as 500ms (default: 1s)")
+    .action(action(() => import("./commands/verify.js")));
+
   command(program, "gc", "remove what no ref and no recent log entry reaches")
     .option("--dry-run", "show what would be removed; remove nothing")
     .option("--grace <time>", "keep what is younger, such as 12h or 30d (default: 14d)")
