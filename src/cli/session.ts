@@ -22,6 +22,9 @@ export interface GlobalOptions {
 
 const DIRECTORY = ".agstate";
 
+/** How long a command waits for others, and for a server that is away: somebody sits before it. */
+const WAIT_MS = 10_000;
+
 /** One run of the command line: its options, its output, and the store that it opened. */
 export class Session {
   readonly out: Output;
@@ -53,12 +56,15 @@ export class Session {
   }
 
   /** How stores are opened: with the keys that `--keys` or `AGSTATE_KEYS` names; where nothing is exported, nothing is told. */
-  private async ways(): Promise<Pick<OpenStoreOptions, "keys" | "tracing">> {
+  private async ways(): Promise<Pick<OpenStoreOptions, "keys" | "tracing" | "limits">> {
     const { keys } = this.options;
-    const tracing = wantedOf(process.env) === null ? { tracing: false as const } : {};
-    if (keys === undefined) return tracing;
+    const ways = {
+      limits: { busyTimeoutMs: WAIT_MS },
+      ...(wantedOf(process.env) === null && { tracing: false as const }),
+    };
+    if (keys === undefined) return ways;
     const { keysFrom } = await import("../keys/source.js");
-    return { ...tracing, keys: { provider: keysFrom(keys, process.env) } };
+    return { ...ways, keys: { provider: keysFrom(keys, process.env) } };
   }
 
   /** Where `init` makes a store when none is named: `.agstate` here. */

@@ -96,7 +96,14 @@ export class RefStore {
    * @throws AgstateError `INVALID_NAME`, `INVALID_VALUE`, `WORKFLOW_NOT_FOUND`, `WORKFLOW_EXISTS`, and what the storage raises
    */
   async apply(batch: UpdateBatch): Promise<readonly MoveAnswer[]> {
-    const answer = await this.write(batch);
+    let answer: WriteAnswer;
+    try {
+      this.watch.before?.(batch);
+      answer = await this.storage.write(this.batchOf(batch));
+    } catch (error) {
+      await this.watch.failed?.(batch, error);
+      throw error;
+    }
     if (answer.workflow === "missing") throw workflowNotFound(this.workflow);
     if (answer.workflow === "exists") {
       throw new AgstateError(
@@ -106,16 +113,6 @@ export class RefStore {
       );
     }
     return answer.moves;
-  }
-
-  private async write(batch: UpdateBatch): Promise<WriteAnswer> {
-    try {
-      this.watch.before?.(batch);
-      return await this.storage.write(this.batchOf(batch));
-    } catch (error) {
-      await this.watch.failed?.(batch, error);
-      throw error;
-    }
   }
 
   private batchOf(batch: UpdateBatch): WriteBatch {

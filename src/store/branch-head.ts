@@ -4,7 +4,7 @@ import type { LoadedCommit } from "../objects/commit-reader.js";
 import type { DecodedObject, ObjectReader } from "../objects/reader.js";
 import type { WrittenObject } from "../objects/sink.js";
 import { shortRefName } from "../refs/names.js";
-import { type MoveNote, movedRow, type RefUpdate, type UpdateBatch } from "../refs/ref-store.js";
+import { type MoveNote, movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { MoveAnswer, ObjectRecord, RefRow } from "../storage/port.js";
 import { spansOf } from "./checkpoint.js";
 import { GATHERED_MAX_BYTES, type Gathering } from "./granularity.js";
@@ -83,18 +83,22 @@ export class BranchHead {
    * @throws AgstateError `REF_CONFLICT` when the branch was moved, with the number of gathered commits that
    *   are lost by it in `details.gathered`; `APPROVAL_NEEDED`
    */
-  async put(prepared: readonly PreparedCommit[], options: PutOptions): Promise<void> {
+  put(prepared: readonly PreparedCommit[], options: PutOptions): Promise<void> {
     this.tellLost();
     const { note, mayWait, uses = [] } = options;
-    const last = prepared.at(-1);
-    if (last === undefined) return;
-    if (mayWait && this.gathering !== null) await this.checkCopies(prepared, note);
-    if (mayWait && this.gathering !== null && this.wait(prepared, note, this.gathering)) {
-      this.commit = last.loaded;
-      return;
-    }
+    if (mayWait && this.gathering !== null) return this.gather(prepared, note, this.gathering);
     // When this fails, what has waited still waits, and what was to come on top never was.
-    await this.move([...this.waiting, ...prepared], note, uses);
+    return this.move([...this.waiting, ...prepared], note, uses);
+  }
+
+  private async gather(
+    prepared: readonly PreparedCommit[],
+    note: MoveNote,
+    limits: Gathering,
+  ): Promise<void> {
+    await this.checkCopies(prepared, note);
+    if (this.wait(prepared, note, limits)) this.commit = (prepared.at(-1) as PreparedCommit).loaded;
+    else await this.move([...this.waiting, ...prepared], note, []);
   }
 
   /** Lands what has waited. */
@@ -185,7 +189,7 @@ export class BranchHead {
     };
     const objects = [...commits, ...uses].flatMap((each) => each.objects);
     try {
-      const [answer, ...used] = await this.apply({
+      const [answer, ...used] = await repository.refs.apply({
         updates: [update, ...uses.map((use) => use.update)],
         objects: commits.length > 1 ? distinct(objects) : objects.map(({ record }) => record),
         spans: spansOf(commits),
@@ -196,8 +200,9 @@ export class BranchHead {
       }
       this.row = this.moved(update, answer);
     } catch (error) {
-      for (const each of commits) if (!this.waiting.includes(each)) each.told?.failed(error);
-      throw error;
+      const known = this.withGathered(error);
+      for (const each of commits) if (!this.waiting.includes(each)) each.told?.failed(known);
+      throw known;
     }
     for (const { told } of commits) told?.landed();
     this.forget();
@@ -219,17 +224,14 @@ export class BranchHead {
     }
   }
 
-  private async apply(batch: UpdateBatch): Promise<readonly MoveAnswer[]> {
-    try {
-      return await this.repository.refs.apply(batch);
-    } catch (error) {
-      const gathered = this.waiting.length;
-      if (gathered === 0 || !isAgstateError(error, "RESIDENCY_REFUSED")) throw error;
-      // A payload came after what was gathered: that can never land.
-      this.forget();
-      this.commit = this.landed;
-      throw new AgstateError(error.code, error.message, { ...error.details, gathered });
-    }
+  /** An error, with what was gathered and is lost by it. */
+  private withGathered(error: unknown): unknown {
+    const gathered = this.waiting.length;
+    if (gathered === 0 || !isAgstateError(error, "RESIDENCY_REFUSED")) return error;
+    // A payload came after what was gathered: that can never land.
+    this.forget();
+    this.commit = this.landed;
+    return new AgstateError(error.code, error.message, { ...error.details, gathered });
   }
 
   private forget(): void {

@@ -6,4 +6,7 @@ import { postgresTarget } from "./targets.js";
 /** The functions are ordinary ones here; what is sent to them is what distributed tables are sent. */
 const distributed = () => `${serverUrl()}?distributed=true`;
 
-conformanceSuite(postgresTarget("postgres, distributed", distributed), { describe, it });
+conformanceSuite(postgresTarget("postgres, distributed", distributed), {
+  describe,
+  it: it.concurrent,
+});

@@ -55,5 +55,5 @@ conformanceSuite(
       };
     },
   },
-  { describe, it },
+  { describe, it: it.concurrent },
 );

@@ -36,7 +36,7 @@ describe.runIf(PGBOUNCER !== undefined)("through pgbouncer in transaction mode",
 
   conformanceSuite(
     postgresTarget("postgres behind a pooler", () => pooler.url),
-    { describe, it },
+    { describe, it: it.concurrent },
   );
 
   it("32 writers lose nothing while the server's sessions are terminated again and again", async () => {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
-import { context, DiagLogLevel, diag, metrics, propagation, trace } from "@opentelemetry/api";
+import { DiagLogLevel, diag } from "@opentelemetry/api";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
@@ -13,6 +13,7 @@ import {
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-node";
 import { onTestFinished } from "vitest";
+import { register } from "./tracing.js";
 
 /** All that left the process, or was about to, while a test ran. */
 export interface Exported {
@@ -64,21 +65,13 @@ export async function exportAll(): Promise<() => Promise<Exported>> {
       new SimpleSpanProcessor(memory),
     ],
   });
-  tracers.register();
   const reader = new PeriodicExportingMetricReader({
     exporter: new OTLPMetricExporter({ url: `${at}/v1/metrics` }),
     exportIntervalMillis: 3_600_000,
   });
   const meters = new MeterProvider({ readers: [reader] });
-  metrics.setGlobalMeterProvider(meters);
-  onTestFinished(async () => {
-    trace.disable();
-    context.disable();
-    propagation.disable();
-    metrics.disable();
-    await Promise.all([tracers.shutdown(), meters.shutdown()]);
-    diag.disable();
-  });
+  onTestFinished(() => diag.disable());
+  register(tracers, meters);
   return async () => {
     await Promise.all([tracers.forceFlush(), meters.forceFlush()]);
     const spans = memory.getFinishedSpans();

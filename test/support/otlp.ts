@@ -8,6 +8,7 @@ export interface OtlpSpan {
   readonly parentSpanId?: string;
   readonly traceState?: string;
   readonly kind: number;
+  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly status: { readonly code?: number; readonly message?: string };
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly resource: Readonly<Record<string, unknown>>;

@@ -26,20 +26,9 @@ export interface Told {
   clear(): void;
 }
 
-/** Registers the real SDK for the running test: every span is kept in memory. */
-export function tellOpenTelemetry({ sampler }: { sampler?: Sampler } = {}): Told {
-  const exporter = new InMemorySpanExporter();
-  const tracers = new NodeTracerProvider({
-    ...(sampler && { sampler }),
-    spanProcessors: [new SimpleSpanProcessor(exporter)],
-  });
+/** Makes providers those of this process until the running test ends. */
+export function register(tracers: NodeTracerProvider, meters: MeterProvider): void {
   tracers.register();
-  const measured = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
-  const reader = new PeriodicExportingMetricReader({
-    exporter: measured,
-    exportIntervalMillis: 3_600_000,
-  });
-  const meters = new MeterProvider({ readers: [reader] });
   metrics.setGlobalMeterProvider(meters);
   onTestFinished(async () => {
     trace.disable();
@@ -48,6 +37,22 @@ export function tellOpenTelemetry({ sampler }: { sampler?: Sampler } = {}): Told
     metrics.disable();
     await Promise.all([tracers.shutdown(), meters.shutdown()]);
   });
+}
+
+/** Registers the real SDK for the running test: every span is kept in memory. */
+export function tellOpenTelemetry({ sampler }: { sampler?: Sampler } = {}): Told {
+  const exporter = new InMemorySpanExporter();
+  const tracers = new NodeTracerProvider({
+    ...(sampler && { sampler }),
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+  });
+  const measured = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({
+    exporter: measured,
+    exportIntervalMillis: 3_600_000,
+  });
+  const meters = new MeterProvider({ readers: [reader] });
+  register(tracers, meters);
   const points = async (metric: string) => {
     await reader.forceFlush();
     const scopes = measured.getMetrics().at(-1)?.scopeMetrics ?? [];

@@ -2,12 +2,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AlwaysOnSampler, TraceIdRatioBasedSampler } from "@opentelemetry/sdk-trace-node";
 import { describe, expect, it } from "vitest";
 import { verifyTrace, type Workflow } from "../../src/index.js";
+import { usually } from "../support/runs.js";
 import { makeStore } from "../support/stores.js";
 import { tellOpenTelemetry } from "../support/tracing.js";
 import { exported } from "./edit-spans.js";
 import { live, Net } from "./lives.js";
 
-const RUNS = 1000;
+const RUNS = usually(300, 1000);
 /** How many run beside each other. */
 const TOGETHER = 20;
 
@@ -56,7 +57,7 @@ describe("spans of what went as it should", () => {
     expect(gone).toContain("collected");
 
     // It was something that was looked at.
-    const least = share === "all" ? 10_000 : 1_000;
+    const least = share === "all" ? 10 * RUNS : RUNS;
     expect(Math.min(before.checked, before.commits)).toBeGreaterThan(least);
   });
 });

@@ -52,9 +52,13 @@ export function verifying(storage: Storage, verify: Verify): Storage {
         };
       },
     }),
-    async write(batch) {
-      for (const object of batch.objects) checkObject(object);
-      for (const move of batch.moves) for (const commit of move.commits) checkCommit(commit);
+    write(batch) {
+      try {
+        for (const object of batch.objects) checkObject(object);
+        for (const move of batch.moves) for (const commit of move.commits) checkCommit(commit);
+      } catch (error) {
+        return Promise.reject(error);
+      }
       return storage.write(batch);
     },
     async readObjects(workflow, ids) {
