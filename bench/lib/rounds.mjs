@@ -13,7 +13,8 @@ const WARM_UP_MAX_MS = 4000;
  * turns by one each round.
  *
  * @returns for each contestant: name, `rates` (steps per second, one a round), `rate` (their
- * median), `p50` and `p99` of a step and `cpu` per step, in milliseconds
+ * median), `p50` and `p99` of a step and `cpu` per step, in milliseconds (`cpus` are those of
+ * the rounds, of which it is the median)
  */
 export async function interleave(contestants, rounds, warmUp) {
   for (const { round, steps } of contestants) {
@@ -39,6 +40,7 @@ export async function interleave(contestants, rounds, warmUp) {
     rate: median(rates),
     p50: percentile(times, 0.5),
     p99: percentile(times, 0.99),
+    cpus: cpu,
     cpu: median(cpu),
   }));
 }
@@ -46,6 +48,11 @@ export async function interleave(contestants, rounds, warmUp) {
 /** The median over the rounds of one contestant's rate divided by another's in the same round. */
 export function ratio(a, b) {
   return median(a.rates.map((rate, round) => rate / b.rates[round]));
+}
+
+/** The same of what their processors worked. */
+export function cpuRatio(a, b) {
+  return median(a.cpus.map((cpu, round) => cpu / b.cpus[round]));
 }
 
 /** Prints what each contestant did. */

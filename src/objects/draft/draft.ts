@@ -19,9 +19,10 @@ export function createDraftContext(reader: ObjectReader, sink: ObjectSink): Draf
 }
 
 async function openDraft(context: DraftContext, link: Link): Promise<AnyDraft> {
-  const object = await context.reader.read(link.id);
+  const { reader } = context;
+  const object = reader.peek(link.id) ?? (await reader.read(link.id));
   if (object.type === "opaque") {
-    return new LeafDraft(context, context.reader.withheld(link.id, object) as unknown as JsonValue);
+    return new LeafDraft(context, reader.withheld(link.id, object) as unknown as JsonValue);
   }
   if (object.type === "blob") {
     return new LeafDraft(context, JSON.parse(object.text) as JsonValue);
@@ -32,7 +33,7 @@ async function openDraft(context: DraftContext, link: Link): Promise<AnyDraft> {
     case "text":
       return TextDraft.stored(context, link.id);
     default:
-      return ObjectDraft.stored(context, link.id);
+      return ObjectDraft.stored(context, object.entries);
   }
 }
 

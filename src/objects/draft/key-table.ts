@@ -6,6 +6,9 @@ import type { ObjectReader } from "../reader.js";
 import type { ObjectSink } from "../sink.js";
 import type { TreeEntry } from "../tree.js";
 
+/** What is at hand, or has to be waited for: each promise costs more than what is done here, far more where somebody traces. */
+export type MaybePromise<T> = T | Promise<T>;
+
 type Bucket = FlatBucket | FanBucket;
 
 interface FlatBucket {
@@ -44,7 +47,12 @@ export class KeyTable {
   }
 
   static async stored(reader: ObjectReader, id: ObjectId): Promise<KeyTable> {
-    const top = readBucket(await reader.tree(id));
+    return KeyTable.of(reader, await reader.tree(id));
+  }
+
+  /** The table of a tree that is at hand. */
+  static of(reader: ObjectReader, entries: readonly TreeEntry[]): KeyTable {
+    const top = readBucket(entries);
     return new KeyTable(reader, top, countOf(top));
   }
 
@@ -92,25 +100,37 @@ export class KeyTable {
     return this.size;
   }
 
-  /** Reads all entries. */
-  async all(): Promise<ReadonlyMap<string, Link>> {
+  /** Reads all entries; at once where they are in one bucket, as of most objects, as do the methods below. */
+  all(): MaybePromise<ReadonlyMap<string, Link>> {
     if (this.top.kind === "flat") return this.top.links;
     const links = new Map<string, Link>();
-    await this.gather(this.top, links);
-    return links;
+    return this.gather(this.top, links).then(() => links);
   }
 
-  async get(key: string): Promise<Link | undefined> {
-    return (await this.bucket(key, null)).links.get(key);
+  get(key: string): MaybePromise<Link | undefined> {
+    if (this.top.kind === "flat") return this.top.links.get(key);
+    return this.bucket(key, null).then(({ links }) => links.get(key));
   }
 
-  async set(key: string, link: Link): Promise<void> {
+  set(key: string, link: Link): MaybePromise<void> {
+    if (this.top.kind === "fan") return this.setBelow(key, link);
+    this.top.links.set(key, link);
+    this.size = this.top.links.size;
+  }
+
+  delete(key: string): MaybePromise<void> {
+    if (this.top.kind === "fan") return this.deleteBelow(key);
+    this.top.links.delete(key);
+    this.size = this.top.links.size;
+  }
+
+  private async setBelow(key: string, link: Link): Promise<void> {
     const isNew = (await this.get(key)) === undefined;
     (await this.bucket(key, isNew ? 1 : 0)).links.set(key, link);
     if (isNew) this.size++;
   }
 
-  async delete(key: string): Promise<void> {
+  private async deleteBelow(key: string): Promise<void> {
     if ((await this.get(key)) === undefined) return;
     (await this.bucket(key, -1)).links.delete(key);
     this.size--;
@@ -144,7 +164,8 @@ export class KeyTable {
   }
 
   /** Writes the changed buckets and gives the tree of the object. */
-  async encode(sink: ObjectSink): Promise<ObjectId> {
+  encode(sink: ObjectSink): MaybePromise<ObjectId> {
+    if (this.top.kind === "flat") return encodeBucket(sink, this.top.links, 0);
     return this.encodeBucket(sink, this.top, this.size, 0);
   }
 

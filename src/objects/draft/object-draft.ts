@@ -6,6 +6,7 @@ import { type Encoded, encodeValue, type Link, standing, toLink, treeOf } from "
 import { LEAF_MAX_BYTES } from "../format.js";
 import { type Isolation, isolationOfKey } from "../isolation.js";
 import type { ObjectSink } from "../sink.js";
+import type { TreeEntry } from "../tree.js";
 import { KeyTable } from "./key-table.js";
 import { type Draft, type DraftContext, LeafDraft } from "./types.js";
 
@@ -33,15 +34,17 @@ export class ObjectDraft implements Draft {
     return draft;
   }
 
-  static async stored(context: DraftContext, id: ObjectId): Promise<ObjectDraft> {
-    return new ObjectDraft(context, await KeyTable.stored(context.reader, id), true);
+  /** The draft of an object whose tree is at hand. */
+  static stored(context: DraftContext, entries: readonly TreeEntry[]): ObjectDraft {
+    return new ObjectDraft(context, KeyTable.of(context.reader, entries), true);
   }
 
   /** Opens a member for editing; undefined when there is none. */
   async open(key: string): Promise<Draft | undefined> {
     const touched = this.touched.get(key);
     if (touched !== undefined) return touched ?? undefined;
-    const link = await this.table.get(key);
+    const found = this.table.get(key);
+    const link = found instanceof Promise ? await found : found;
     if (link === undefined) return undefined;
     const draft = await this.context.open(link);
     this.touched.set(key, draft);
@@ -72,15 +75,18 @@ export class ObjectDraft implements Draft {
   private async encodeInto(sink: ObjectSink, policy: Isolation | null): Promise<Encoded> {
     const encoded = new Map<string, Encoded | null>();
     for (const [key, draft] of this.touched) {
-      encoded.set(key, draft === null ? null : await draft.encode(isolationOfKey(policy, key)));
+      const made = draft === null ? null : draft.encode(isolationOfKey(policy, key));
+      encoded.set(key, made instanceof Promise ? await made : made);
     }
     const small = await this.small(encoded, policy);
     if (small !== null) return small;
     for (const [key, member] of encoded) {
-      if (member === null) await this.table.delete(key);
-      else await this.table.set(key, toLink(sink, member));
+      const done =
+        member === null ? this.table.delete(key) : this.table.set(key, toLink(sink, member));
+      if (done !== undefined) await done;
     }
-    return treeOf(await this.table.encode(sink));
+    const tree = this.table.encode(sink);
+    return treeOf(tree instanceof Promise ? await tree : tree);
   }
 
   async whole(): Promise<JsonValue> {
@@ -122,11 +128,13 @@ export class ObjectDraft implements Draft {
   private async shrank(encoded: ReadonlyMap<string, Encoded | null>): Promise<boolean> {
     let growth = 0;
     for (const [key, member] of encoded) {
-      const old = await this.table.get(key);
+      const found = this.table.get(key);
+      const old = found instanceof Promise ? await found : found;
       const frame = Buffer.byteLength(JSON.stringify(key)) + 2;
       if (old !== undefined) {
         if (old.type === "tree") return true;
-        const object = await this.context.reader.read(old.id);
+        const { reader } = this.context;
+        const object = reader.peek(old.id) ?? (await reader.read(old.id));
         if (object.type !== "blob" || object.elsewhere) return true;
         growth -= frame + Buffer.byteLength(object.text);
       }

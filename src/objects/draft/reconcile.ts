@@ -1,5 +1,6 @@
 import { hasOwn, type JsonValue } from "../../core/json.js";
 import { unfold } from "./draft.js";
+import type { MaybePromise } from "./key-table.js";
 import type { ListDraft } from "./list-draft.js";
 import type { ObjectDraft } from "./object-draft.js";
 import type { TextDraft } from "./text-draft.js";
@@ -55,21 +56,31 @@ async function reconcileObject(
     if (!hasOwn(before, key)) {
       draft.set(key, new LeafDraft(context, now));
     } else if (before[key] !== now) {
-      draft.set(key, await reconcileMember(context, () => draft.open(key), before[key], now));
+      const member = reconcileMember(context, () => draft.open(key), before[key], now);
+      draft.set(key, member instanceof Promise ? await member : member);
     }
   }
 }
 
 /** A changed member: opened only when there is something below it to keep. */
-async function reconcileMember(
+function reconcileMember(
+  context: DraftContext,
+  open: () => Promise<Draft | undefined>,
+  before: JsonValue | undefined,
+  now: JsonValue,
+): MaybePromise<Draft> {
+  if (typeof now === "string" ? now.length < TEXT_WORTH_EDITING : typeof now !== "object") {
+    return new LeafDraft(context, now);
+  }
+  return reconcileBelow(context, open, before, now);
+}
+
+async function reconcileBelow(
   context: DraftContext,
   open: () => Promise<Draft | undefined>,
   before: JsonValue | undefined,
   now: JsonValue,
 ): Promise<Draft> {
-  if (typeof now === "string" ? now.length < TEXT_WORTH_EDITING : typeof now !== "object") {
-    return new LeafDraft(context, now);
-  }
   const draft = await open();
   return draft === undefined
     ? new LeafDraft(context, now)
