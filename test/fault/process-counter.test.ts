@@ -6,7 +6,7 @@ import { expectSound, storePlace, withStore, withWorkflow } from "../support/sql
 const COUNT = new URL("./children/count.mjs", import.meta.url);
 
 const PROCESSES = 8;
-const RUN_MS = usually(12_000, 30_000);
+const RUN_MS = usually(8000, 30_000);
 
 interface Counted {
   readonly ids: string[];
