@@ -16,7 +16,7 @@ import { tellOpenTelemetry } from "../support/tracing.js";
 import { changed, edited, exported, newId, only, shifted, which, withParts } from "./edit-spans.js";
 
 /** How long a step takes whose times are surely told from those of others. */
-const TOLD_APART_MS = 120;
+const TOLD_APART_MS = 250;
 const MINUTE = 60_000_000_000n;
 
 interface Traced {

@@ -124,7 +124,7 @@ export function lasting(ms: number): string {
  * By how much times of one process may differ, in milliseconds: an SDK reads the clock and the stopwatch one after the other,
  * and a busy system may let others run in between; and clocks are set right.
  */
-const GRAIN_MS = 50;
+const GRAIN_MS = 100;
 
 /** By how much a clock that is being set right may run fast or slow, as a share of a span's time: twice what NTP does. */
 const DRIFT = 0.001;
