@@ -55,16 +55,20 @@ export class Session {
     return this.opened;
   }
 
-  /** How stores are opened: with the keys that `--keys` or `AGSTATE_KEYS` names; where nothing is exported, nothing is told. */
-  private async ways(): Promise<Pick<OpenStoreOptions, "keys" | "tracing" | "limits">> {
-    const { keys } = this.options;
-    const ways = {
+  /** How every store is opened: with a limit to the wait, and, where nothing is exported, nobody to tell. */
+  get waysOfAll(): Pick<OpenStoreOptions, "tracing" | "limits"> {
+    return {
       limits: { busyTimeoutMs: WAIT_MS },
       ...(wantedOf(process.env) === null && { tracing: false as const }),
     };
-    if (keys === undefined) return ways;
+  }
+
+  /** The same, with the keys that `--keys` or `AGSTATE_KEYS` names. */
+  private async ways(): Promise<Pick<OpenStoreOptions, "keys" | "tracing" | "limits">> {
+    const { keys } = this.options;
+    if (keys === undefined) return this.waysOfAll;
     const { keysFrom } = await import("../keys/source.js");
-    return { ...ways, keys: { provider: keysFrom(keys, process.env) } };
+    return { ...this.waysOfAll, keys: { provider: keysFrom(keys, process.env) } };
   }
 
   /** Where `init` makes a store when none is named: `.agstate` here. */

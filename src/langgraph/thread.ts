@@ -5,6 +5,7 @@ import { quoteForMessage } from "../core/names.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { MoveAnswer, RefRow } from "../storage/port.js";
 import { Checkpoint, spansOf, whereOf } from "../store/checkpoint.js";
+import { bodyBytes } from "../store/commit-size.js";
 import type { Repository } from "../store/repository.js";
 import type { PreparedCommit } from "../store/write-commit.js";
 import { forkRef, isHeadOf, isThreadHead, latestRef, THREAD_PREFIX } from "./names.js";
@@ -91,10 +92,6 @@ interface PreparedLine {
   readonly objects: WrittenById;
   readonly last: StoredCheckpoint;
   readonly note: CheckpointNote;
-}
-
-function bytesOf({ record, objects }: PreparedCommit): number {
-  return objects.reduce((sum, object) => sum + object.record.body.length, record.body.length);
 }
 
 /**
@@ -315,12 +312,12 @@ export class Thread {
       return { commit: commit.loaded, record };
     };
     let last: StoredCheckpoint = await add(request, base, below);
-    let bytes = bytesOf(commits[0] as PreparedCommit);
+    let bytes = bodyBytes(commits[0] as PreparedCommit);
     for (const next of others) {
       const parent = last.record.checkpoint.id;
       if (next.parent !== parent || next.id === parent || bytes > LINE_MAX_BYTES) break;
       last = await add(next, { parent: last, same: undefined }, last);
-      bytes += bytesOf(commits.at(-1) as PreparedCommit);
+      bytes += bodyBytes(commits.at(-1) as PreparedCommit);
     }
     const target = last.commit.id;
     const { trace } = last.commit;

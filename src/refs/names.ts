@@ -18,12 +18,6 @@ export const HOLDS = "refs/holds/";
 const AGENTS = "refs/heads/agents/";
 const TAGS = "refs/tags/";
 
-/** Whose branch a ref is; undefined when it is nobody's. */
-export function agentOf(ref: string): string | undefined {
-  if (!ref.startsWith(AGENTS)) return undefined;
-  return ref.slice(AGENTS.length, ref.indexOf("/", AGENTS.length));
-}
-
 /**
  * Checks an agent's, branch's or tag's name: one component of 1 to 200 bytes
  * that `git check-ref-format` accepts, and, so that a name is never taken for

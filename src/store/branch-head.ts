@@ -7,6 +7,7 @@ import { shortRefName } from "../refs/names.js";
 import { type MoveNote, movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { MoveAnswer, ObjectRecord, RefRow } from "../storage/port.js";
 import { spansOf } from "./checkpoint.js";
+import { bodyBytes } from "./commit-size.js";
 import { GATHERED_MAX_BYTES, type Gathering } from "./granularity.js";
 import type { Repository } from "./repository.js";
 import { usedMeanwhile } from "./reviews/desk.js";
@@ -149,7 +150,7 @@ export class BranchHead {
 
   /** Lets commits wait; false when there would be too many, which then land. */
   private wait(prepared: readonly PreparedCommit[], note: MoveNote, limits: Gathering): boolean {
-    const bytes = this.waitingBytes + bytesOf(prepared);
+    const bytes = prepared.reduce((sum, each) => sum + bodyBytes(each), this.waitingBytes);
     const isFull = this.waiting.length + prepared.length >= limits.maxCommits;
     if (isFull || bytes >= GATHERED_MAX_BYTES) return false;
     this.waitingBytes = bytes;
@@ -243,14 +244,6 @@ export class BranchHead {
     this.waitingObjects = new Map();
     this.waitingBytes = 0;
   }
-}
-
-function bytesOf(prepared: readonly PreparedCommit[]): number {
-  const bodies = prepared.flatMap(({ record, objects }) => [
-    record.body,
-    ...objects.map((object) => object.record.body),
-  ]);
-  return bodies.reduce((bytes, body) => bytes + body.length, 0);
 }
 
 /** Each object once: commits that were made one after another may have made the same ones. */

@@ -1,8 +1,9 @@
 import type { Attributes, Place, Span, Telemetry } from "../core/telemetry.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 import type { WrittenObject } from "../objects/sink.js";
-import { agentOf, shortRefName } from "../refs/names.js";
+import { parseAgentRef, shortRefName } from "../refs/names.js";
 import type { CommitRecord } from "../storage/port.js";
+import { bodyBytes } from "./commit-size.js";
 
 /** A commit that is told of. */
 interface MadeCommit {
@@ -26,7 +27,7 @@ export function whereOf(
 ): Attributes {
   return {
     "workflow.id": workflow,
-    "agent.id": agentOf(ref) ?? author,
+    "agent.id": parseAgentRef(ref)?.agent ?? author,
     branch: shortRefName(ref),
     ...(incarnation !== undefined && { "agstate.branch.incarnation": incarnation }),
   };
@@ -45,6 +46,7 @@ export class Checkpoint {
   private readonly since: number;
   private commit: MadeCommit | undefined;
   private stepName: string | undefined;
+  private counted: number | undefined;
   private over = false;
 
   /** @param where as of `whereOf` */
@@ -80,7 +82,8 @@ export class Checkpoint {
     if (!telemetry.isCounting) return;
     telemetry.count("agstate.commits", 1, this.by());
     telemetry.measure("agstate.commit.duration", this.seconds(), this.by());
-    if (commit !== undefined) telemetry.count("agstate.commit.bytes", bytesOf(commit), this.by());
+    if (commit !== undefined)
+      telemetry.count("agstate.commit.bytes", this.bytes(commit), this.by());
   }
 
   failed(error: unknown): void {
@@ -108,7 +111,7 @@ export class Checkpoint {
     if (commit === undefined) return;
     span.set({
       "checkpoint.commit": commit.record.id,
-      "agstate.commit.bytes": bytesOf(commit),
+      "agstate.commit.bytes": this.bytes(commit),
       "agstate.commit.objects": commit.objects.length,
     });
     const { step } = commit.loaded;
@@ -116,6 +119,11 @@ export class Checkpoint {
     const { number, action, status } = step;
     span.set({ "step.seq": number, "step.action": action, "step.status": status });
     if (this.stepName !== undefined) span.set({ "step.name": this.stepName });
+  }
+
+  private bytes(commit: MadeCommit): number {
+    this.counted ??= bytesOf(commit);
+    return this.counted;
   }
 
   private ends(): boolean {
@@ -147,9 +155,9 @@ export function spansOf(
   return spans;
 }
 
-function bytesOf({ record, objects }: MadeCommit): number {
-  let bytes = record.body.length;
-  for (const object of record.inline) if ("body" in object) bytes += object.body.length;
-  for (const object of objects) bytes += object.record.body.length;
+/** What is sent of a commit: its row with what that holds, and its objects. */
+function bytesOf(commit: MadeCommit): number {
+  let bytes = bodyBytes(commit);
+  for (const object of commit.record.inline) if ("body" in object) bytes += object.body.length;
   return bytes;
 }

@@ -10,7 +10,7 @@ import {
 } from "@opentelemetry/api";
 import type { CounterName, HistogramName, MeasuredBy } from "../core/telemetry.js";
 import { VERSION } from "../core/version.js";
-import { SCOPE } from "./traceparent.js";
+import { SCOPE } from "./scope.js";
 
 /** What is counted: unit and description. */
 const COUNTERS: Readonly<Record<CounterName, readonly [unit: string, description: string]>> = {

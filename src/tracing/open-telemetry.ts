@@ -22,8 +22,9 @@ import { VERSION } from "../core/version.js";
 import { errorType } from "./error-type.js";
 import { Meters } from "./meters.js";
 import { type PayloadOptions, type Redactor, redactor } from "./redact.js";
+import { SCOPE } from "./scope.js";
 import { TracedSpan } from "./traced-span.js";
-import { contextOf, parseTraceparent, SCOPE } from "./traceparent.js";
+import { contextOf, parseTraceparent } from "./traceparent.js";
 
 /** Made once, as every span needs one of them. */
 const WORK = { kind: SpanKind.INTERNAL };

@@ -18,7 +18,7 @@ import {
   trace,
 } from "@opentelemetry/api";
 import { VERSION } from "../core/version.js";
-import { SCOPE } from "./traceparent.js";
+import { SCOPE } from "./scope.js";
 
 /** The variables that hold the context that a process is started in, by the names that propagators know. */
 const CARRIER = { traceparent: "TRACEPARENT", tracestate: "TRACESTATE" } as const;

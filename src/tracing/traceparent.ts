@@ -1,9 +1,6 @@
 import { type Context, ROOT_CONTEXT, type SpanContext, trace } from "@opentelemetry/api";
 import { readTraceparent } from "../core/traceparent.js";
 
-/** The instrumentation scope that all spans and measurements are of. */
-export const SCOPE = "agstate";
-
 /** Reads a W3C traceparent; undefined when it is none. */
 export function parseTraceparent(text: string): SpanContext | undefined {
   const read = readTraceparent(text);

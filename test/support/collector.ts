@@ -1,6 +1,3 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { DiagLogLevel, diag } from "@opentelemetry/api";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
@@ -13,6 +10,7 @@ import {
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-node";
 import { onTestFinished } from "vitest";
+import { startHttpService } from "./http-service.js";
 import { register } from "./tracing.js";
 
 /** All that left the process, or was about to, while a test ran. */
@@ -28,24 +26,12 @@ export interface Exported {
 /** A collector on loopback that the running test owns, and that keeps all bytes which come to it. */
 export async function keepRequests(): Promise<{
   readonly url: string;
-  readonly requests: readonly Buffer[];
+  readonly requests: () => readonly Buffer[];
 }> {
-  const requests: Buffer[] = [];
-  const server = createServer(async (request, response) => {
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
-    const { method, url, rawHeaders } = request;
-    requests.push(Buffer.from([method, url, ...rawHeaders].join("\n")), Buffer.concat(parts));
+  const { url, received } = await startHttpService((_, response) => {
     response.setHeader("content-type", "application/json").end("{}");
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(async () => {
-    server.closeAllConnections();
-    server.close();
-    await once(server, "close");
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+  return { url, requests: () => received.flatMap(({ bytes }) => bytes) };
 }
 
 /** Registers OpenTelemetry's real SDK for the running test, with exporters over HTTP to a collector that keeps all. */
@@ -80,7 +66,7 @@ export async function exportAll(): Promise<() => Promise<Exported>> {
       resource: resource.attributes,
     }));
     return {
-      requests,
+      requests: requests(),
       held: `${inspect(told, { depth: Infinity, maxArrayLength: null, maxStringLength: null })}\n${logged.join("\n")}`,
       names: new Set(spans.flatMap(({ name, attributes }) => [name, ...Object.keys(attributes)])),
     };

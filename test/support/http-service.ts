@@ -10,6 +10,8 @@ export interface Received {
   readonly key: string | undefined;
   readonly headers: IncomingMessage["headers"];
   readonly body: string;
+  /** As they came over the wire: first line and headers, and the body. */
+  readonly bytes: readonly [head: Buffer, body: Buffer];
 }
 
 /** An HTTP server on loopback that the running test owns, and what has come to it. */
@@ -18,11 +20,14 @@ export async function startHttpService(
 ): Promise<{ readonly url: string; readonly received: Received[] }> {
   const received: Received[] = [];
   const server = createServer(async (request, response) => {
-    let body = "";
-    for await (const chunk of request.setEncoding("utf8")) body += chunk;
-    const { headers, method = "", url: path = "" } = request;
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const raw = Buffer.concat(parts);
+    const { headers, rawHeaders, method = "", url: path = "" } = request;
     const key = headers["idempotency-key"] as string | undefined;
-    const one = { method, path, key, headers, body };
+    const head = Buffer.from([method, path, ...rawHeaders].join("\n"));
+    const bytes = [head, raw] as const;
+    const one = { method, path, key, headers, body: raw.toString("utf8"), bytes };
     received.push(one);
     answer(one, response);
   });

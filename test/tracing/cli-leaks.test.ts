@@ -66,7 +66,7 @@ it("commands export nothing of what they were given, whether they fail or not, n
   }
   expect(failed).not.toContain(0);
 
-  const sent = requests.filter((bytes) => bytes.includes("/v1/traces"));
+  const sent = requests().filter((bytes) => bytes.includes("/v1/traces"));
   expect(sent.length).toBeGreaterThanOrEqual(done.length + failed.length - 1);
-  for (const bytes of requests) expectNone(bytes, [M], "a request");
+  for (const bytes of requests()) expectNone(bytes, [M], "a request");
 });

@@ -1,5 +1,5 @@
 import { isAgstateError } from "../../core/errors.js";
-import { openStore } from "../../store.js";
+import { type OpenStoreOptions, openStore } from "../../store.js";
 import { escapeLine } from "../render/escape.js";
 import { type Session, toUrl } from "../session.js";
 
@@ -10,11 +10,10 @@ export async function run(
   options: { region?: string },
 ): Promise<undefined> {
   const url = args[0] === undefined ? session.newStoreUrl() : toUrl(args[0]);
-  const existed = await exists(url);
-  const store = await openStore(
-    url,
-    options.region === undefined ? {} : { region: options.region },
-  );
+  const ways = session.waysOfAll;
+  const existed = await exists(url, ways);
+  const { region } = options;
+  const store = await openStore(url, { ...ways, ...(region !== undefined && { region }) });
   const description = await store.describe();
   await store.close();
   const { out } = session;
@@ -26,9 +25,9 @@ export async function run(
   if (!existed) await out.line("Next: agstate workflow create NAME");
 }
 
-async function exists(url: string): Promise<boolean> {
+async function exists(url: string, ways: OpenStoreOptions): Promise<boolean> {
   try {
-    await (await openStore(url, { create: false })).close();
+    await (await openStore(url, { ...ways, create: false })).close();
     return true;
   } catch (error) {
     if (isAgstateError(error, "STORE_NOT_FOUND")) return false;

@@ -13,7 +13,7 @@ import {
 import { planMerge } from "../../merge/plan.js";
 import { type Policies, PolicyScope } from "../../merge/policy.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
-import { agentOf, shortRefName } from "../../refs/names.js";
+import { parseAgentRef, shortRefName } from "../../refs/names.js";
 import { movedRow, type RefUpdate, type UpdateBatch } from "../../refs/ref-store.js";
 import type { RefRow } from "../../storage/port.js";
 import { Checkpoint, spansOf, whereOf } from "../checkpoint.js";
@@ -87,7 +87,7 @@ export class MergeRun {
     const attributes = {
       "workflow.id": workflow,
       branch: shortRefName(into),
-      "agent.id": agentOf(into) ?? this.request.author,
+      "agent.id": parseAgentRef(into)?.agent ?? this.request.author,
       "agstate.merge.operation": operation,
     };
     return spanning(

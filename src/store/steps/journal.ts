@@ -5,7 +5,7 @@ import type { JsonValue } from "../../core/json.js";
 import type { Attributes, Place, Telemetry } from "../../core/telemetry.js";
 import type { StepAction } from "../../objects/commit.js";
 import { elsewhereAt } from "../../objects/isolation.js";
-import { agentOf } from "../../refs/names.js";
+import { parseAgentRef } from "../../refs/names.js";
 import type { Journal, JournalEntry, Landed, StepQuestion } from "../../steps/journal.js";
 import { continuedKey, idempotencyKey } from "../../steps/key.js";
 import type { StepRecord } from "../../steps/record.js";
@@ -78,7 +78,7 @@ export class BranchJournal implements Journal {
     this.now = repository.context.now;
     this.incarnation = handle.incarnation;
     this.telemetry = repository.context.telemetry;
-    const agent = agentOf(handle.ref) ?? handle.author;
+    const agent = parseAgentRef(handle.ref)?.agent ?? handle.author;
     this.where = {
       "workflow.id": this.workflow,
       "agent.id": agent,

@@ -1,5 +1,5 @@
+import { SCOPE } from "../../tracing/scope.js";
 import type { TraceSpan } from "../../tracing/trace-span.js";
-import { SCOPE } from "../../tracing/traceparent.js";
 import { CLOCKS, type Claim, claimOf, lasting, millisecondsOf, textIn } from "./claim.js";
 import type { Finder } from "./finder.js";
 

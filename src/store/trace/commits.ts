@@ -1,6 +1,7 @@
 import { isAgstateError } from "../../core/errors.js";
 import { IdSet } from "../../core/id-set.js";
 import { isObjectId, type ObjectId } from "../../core/ids.js";
+import { readTraceparent } from "../../core/traceparent.js";
 import { isWithheld } from "../../core/withheld.js";
 import { type CommitStep, decodeCommit } from "../../objects/commit.js";
 import { type LoadedCommit, loadCommit } from "../../objects/commit-reader.js";
@@ -8,7 +9,6 @@ import { hasId } from "../../objects/hash.js";
 import { shortRefName } from "../../refs/names.js";
 import type { StepRecord } from "../../steps/record.js";
 import type { CommitRecord } from "../../storage/port.js";
-import { parseTraceparent } from "../../tracing/traceparent.js";
 import type { Repository } from "../repository.js";
 import { RETENTION_REF } from "../retention/records.js";
 import { recordOrWithheld } from "../steps/read.js";
@@ -220,8 +220,8 @@ function sealOf(seq: number | undefined, key: string | undefined): string {
 const SAMPLED = 1;
 
 function traceIn(text: string): Traceparent | undefined {
-  const context = parseTraceparent(text);
-  if (context === undefined) return undefined;
-  const { traceId, spanId, traceFlags } = context;
-  return { traceId, spanId, sampled: (traceFlags & SAMPLED) !== 0 };
+  const read = readTraceparent(text);
+  if (read === null) return undefined;
+  const { traceId, spanId, flags } = read;
+  return { traceId, spanId, sampled: (flags & SAMPLED) !== 0 };
 }

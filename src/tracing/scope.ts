@@ -1,0 +1,2 @@
+/** The instrumentation scope that all spans and measurements are of. */
+export const SCOPE = "agstate";
