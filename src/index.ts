@@ -42,6 +42,19 @@ export {
 } from "./residency/router/regions.js";
 export type { Environment } from "./residency/variables.js";
 export type { BoundPath, FoundOut, ReviewStatus, ReviewSubject } from "./reviews/record.js";
+export type {
+  CheckContext,
+  CheckedResource,
+  Checker,
+  Checkers,
+  CheckFunction,
+  Compared,
+  Observation,
+  Resource,
+  ResourceName,
+  Tolerance,
+  Verdict,
+} from "./staleness/types.js";
 export { HttpError, type IdempotentRequest, idempotentFetch } from "./steps/fetch.js";
 export type { StepFailure } from "./steps/record.js";
 export type { Drift, InputDrift, RunContext, VersionDrift } from "./steps/run.js";

@@ -44,6 +44,7 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   STEP_MISMATCH: EXIT.conflict,
   STEP_FENCED: EXIT.conflict,
   STEP_IN_DOUBT: EXIT.conflict,
+  HANDED_OFF: EXIT.conflict,
   LEASE_HELD: EXIT.conflict,
   LEASE_LOST: EXIT.conflict,
   STEP_DENIED: EXIT.conflict,

@@ -27,6 +27,7 @@ export const ERROR_CODES = [
   "STEP_MISMATCH",
   "STEP_FENCED",
   "STEP_IN_DOUBT",
+  "HANDED_OFF",
   "LEASE_HELD",
   "LEASE_LOST",
   "STEP_DENIED",
