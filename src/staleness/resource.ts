@@ -6,7 +6,7 @@ import { parseTolerance } from "./tolerance.js";
 import type { Resource } from "./types.js";
 
 /** Most resources of one envelope, and of one check. */
-const RESOURCES_MAX = 10_000;
+export const RESOURCES_MAX = 10_000;
 /** Longest id of a resource, in bytes of UTF-8. */
 const RESOURCE_ID_MAX_BYTES = 4096;
 /** Longest version of a resource, in bytes of UTF-8. */

@@ -11,7 +11,7 @@ import type {
 } from "./types.js";
 
 /** By how much clocks may differ, in milliseconds, where a caller does not say otherwise. */
-const DEFAULT_SKEW_MS = 5 * 60 * 1000;
+export const DEFAULT_SKEW_MS = 5 * 60 * 1000;
 
 /** What a verdict is found with. */
 export interface Judging {
