@@ -61,6 +61,8 @@ export type { Drift, InputDrift, RunContext, VersionDrift } from "./steps/run.js
 export type {
   InDoubt,
   Probed,
+  ReliedOn,
+  RelyOn,
   StepDescription,
   StepSpec,
   Tool,
@@ -101,6 +103,19 @@ export type {
 export type { FsckProblem, FsckReport } from "./store/fsck.js";
 export type { GcOptions, GcReport } from "./store/gc/collect.js";
 export type { Granularity } from "./store/granularity.js";
+export type { Boundary } from "./store/handoff/boundaries.js";
+export type {
+  FingerprintTolerance,
+  Listed,
+  ResourceChange,
+  SessionFacts,
+} from "./store/handoff/envelope.js";
+export type { FreshnessOptions } from "./store/handoff/freshness.js";
+export type { GivenTolerance, HandoffOptions } from "./store/handoff/handoff.js";
+export type { Handoff } from "./store/handoff/info.js";
+export type { Resumption, SessionMark } from "./store/handoff/mark.js";
+export type { FreshnessReport, ResumeOptions, ResumeReport } from "./store/handoff/resume.js";
+export type { GivenSummary, HandoffSummary } from "./store/handoff/summary.js";
 export type { HoldInfo, HoldOptions, ReleaseOptions } from "./store/holds.js";
 export type {
   DestroyedKey,

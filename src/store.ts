@@ -10,6 +10,7 @@ import { parseDataPolicy } from "./objects/data-policy.js";
 import { digestText, hashObject, hasId } from "./objects/hash.js";
 import { workflowNotFound } from "./refs/ref-store.js";
 import type { ForeignRegions } from "./residency/foreign.js";
+import type { Checkers } from "./staleness/types.js";
 import type {
   BackendOptions,
   Compacted,
@@ -51,6 +52,8 @@ export interface OpenStoreOptions {
    * measurements without any payload.
    */
   readonly tracing?: TracingOptions | false | undefined;
+  /** What is asked whether resources have changed that steps and hand-offs rely on, by type; `createCheckers` makes the usual ones. */
+  readonly checkers?: Checkers | undefined;
   /** Puts a decorator of the caller's around the storage, such as one that counts. */
   readonly wrap?: (storage: Storage) => Storage;
   /** @internal What `openRegions` gives to the stores that it opens. */
@@ -84,6 +87,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       governance,
       keys: new KeyChain({ storage: wrapped, keys }),
       foreign: options.foreign,
+      checkers: options.checkers,
       refused: recordRefused,
       telemetry,
     }),

@@ -13,7 +13,8 @@ export type SpanName =
   | "merge"
   | "gc"
   | "retention"
-  | "erase";
+  | "erase"
+  | "validate_freshness";
 
 /** Attributes by their names, as docs/tracing.md lists them; none is made of a payload. */
 export interface Attributes {
@@ -47,6 +48,13 @@ export interface Attributes {
   readonly "agstate.merge.conflicts"?: number;
   readonly "agstate.merge.attempts"?: number;
   readonly "agstate.merge.status"?: string;
+  /** The commit with the envelope that is checked. */
+  readonly "agstate.freshness.boundary"?: string;
+  readonly "agstate.freshness.verdict"?: string;
+  readonly "agstate.freshness.resources"?: number;
+  readonly "agstate.freshness.stale"?: number;
+  readonly "agstate.freshness.unknown"?: number;
+  readonly "agstate.freshness.drift"?: number;
   readonly "agstate.removed.commits"?: number;
   readonly "agstate.removed.objects"?: number;
   readonly "agstate.removed.bytes"?: number;

@@ -9,14 +9,16 @@ import type { Begun, Journal, Landed, StepQuestion } from "./journal.js";
 import {
   failureOf,
   inKeptOrder,
+  type Reliance,
   STEP_RECORD_VERSION,
   type StepFailure,
   type StepPlace,
   type StepRecord,
 } from "./record.js";
+import { withReliance } from "./reliance.js";
 import { type Retrying, retrying } from "./retry.js";
 import { withoutSecrets } from "./secrets.js";
-import type { StepSpec, Tool, ToolCall } from "./spec.js";
+import type { ReliedOn, StepSpec, Tool, ToolCall } from "./spec.js";
 import { inDoubt, StepError } from "./step-error.js";
 
 /** Does a step: records its intent where it has a side effect, calls the tool, and seals it. */
@@ -30,6 +32,7 @@ export class StepExecution<Output> {
   private recorded: "nothing" | "in part" | "sealed" = "nothing";
   /** The review by which it was let run. */
   private approval: string | undefined;
+  private reliances: readonly Reliance[] = [];
 
   constructor(
     private readonly journal: Journal,
@@ -98,6 +101,13 @@ export class StepExecution<Output> {
     return { ...this.spec, retry: { ...retry, attempts: Math.max(0, retry.attempts - made) } };
   }
 
+  /** Keeps with the step that it relies on something outside. */
+  async relyOn(given: ReliedOn): Promise<string | null> {
+    const reliance = await this.journal.relianceOf(given, this.spec.signal);
+    this.reliances = withReliance(this.reliances, reliance);
+    return reliance.version;
+  }
+
   /** Records what came out of a step that was done elsewhere, or before. */
   seal(output: Output, number: number, attempt: number): Promise<Output> {
     return this.telling(() => this.sealWith(output, number, attempt));
@@ -145,6 +155,7 @@ export class StepExecution<Output> {
   private async sealWith(output: Output, number: number | null, attempt: number): Promise<Output> {
     const { spec } = this;
     if (!this.keyed && this.action === "read" && spec.memoize !== true) {
+      if (this.reliances.length > 0) this.journal.carry(this.reliances);
       await this.tell((hooks) =>
         hooks.after?.(this.call(number, attempt), { status: "completed", output }),
       );
@@ -284,6 +295,7 @@ export class StepExecution<Output> {
         ...(status === "started" ? {} : { completedAt: journal.now() }),
         ...(place === undefined ? {} : { place }),
         ...(this.approval === undefined ? {} : { approval: this.approval }),
+        ...(status !== "started" && this.reliances.length > 0 && { reliesOn: this.reliances }),
       },
       // A seal says by what it was let run; only what begins must be let.
       ...(status === "started" ? { approval: this.approval } : {}),
@@ -316,7 +328,7 @@ export class StepExecution<Output> {
     const key = number === null ? null : journal.keyOf(number, this.origin);
     if (spec.signal === undefined && spec.timeoutMs === undefined) {
       try {
-        return await tool(unlimitedCall(key, number, attempt));
+        return await tool(this.unlimitedCall(key, number, attempt));
       } catch (error) {
         throw new ToolFailure(error, false);
       }
@@ -327,12 +339,28 @@ export class StepExecution<Output> {
         signal.addEventListener("abort", () => reject(signal.reason), { once: true });
       });
       signal.throwIfAborted();
-      return await Promise.race([tool({ key, number, attempt, signal }), over]);
+      const relyOn = (resource: ReliedOn) => this.relyOn(resource);
+      return await Promise.race([tool({ key, number, attempt, signal, relyOn }), over]);
     } catch (error) {
       throw new ToolFailure(error, signal.aborted);
     } finally {
       end();
     }
+  }
+
+  /** A call that nobody gives up; the signal that says so is made when it is asked for, which few do. */
+  private unlimitedCall(key: string | null, number: number | null, attempt: number): ToolCall {
+    let signal: AbortSignal | undefined;
+    return {
+      key,
+      number,
+      attempt,
+      relyOn: (resource) => this.relyOn(resource),
+      get signal() {
+        signal ??= new AbortController().signal;
+        return signal;
+      },
+    };
   }
 
   private call(number: number | null, attempt: number): StepCall {
@@ -353,6 +381,8 @@ export class StepExecution<Output> {
 
   private async begin(number: number | null, attempt: number): Promise<void> {
     this.approval = undefined;
+    const taken = this.journal.mayBegin();
+    if (taken !== undefined) await taken;
     for (const hooks of this.hooks) {
       const grant = await hooks.before?.(this.call(number, attempt));
       if (grant) this.approval = grant.approval;
@@ -386,20 +416,6 @@ function limitOf({ signal, timeoutMs }: { signal?: AbortSignal; timeoutMs?: numb
   return {
     signal: signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]),
     end: () => clearTimeout(timer),
-  };
-}
-
-/** A call that nobody gives up; the signal that says so is made when it is asked for, which few do. */
-function unlimitedCall(key: string | null, number: number | null, attempt: number): ToolCall {
-  let signal: AbortSignal | undefined;
-  return {
-    key,
-    number,
-    attempt,
-    get signal() {
-      signal ??= new AbortController().signal;
-      return signal;
-    },
   };
 }
 

@@ -2,7 +2,7 @@ import type { JsonValue } from "../core/json.js";
 import type { Attributes, Telemetry } from "../core/telemetry.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
 import type { StateOperation } from "../objects/draft/operations.js";
-import type { StepPlace, StepRecord } from "./record.js";
+import type { Reliance, StepPlace, StepRecord } from "./record.js";
 import type { Probed } from "./spec.js";
 
 /** What the step log writes of a step. */
@@ -61,6 +61,20 @@ export interface Journal {
   keyOf(number: number, origin?: string): string;
   /** @throws AgstateError `STEP_FENCED` when somebody else goes on with the branch */
   land(entry: JournalEntry): Promise<Landed>;
+  /**
+   * Lets a step begin; undefined where nothing has to be looked at.
+   *
+   * @throws AgstateError `HANDED_OFF` while nobody has taken the branch up
+   */
+  mayBegin(): Promise<void> | undefined;
+  /**
+   * Makes what is kept of a resource that a step relied on; where no version is given, its checker is asked.
+   *
+   * @throws AgstateError `INVALID_VALUE`, `INVALID_ARGUMENT`, `LIMIT_EXCEEDED`
+   */
+  relianceOf(given: unknown, signal: AbortSignal | undefined): Promise<Reliance>;
+  /** Keeps what was relied on by work that records nothing, for what is recorded next. */
+  carry(reliances: readonly Reliance[]): void;
   /** Whether inputs of steps of an action belong to another region, so that no message may tell of them. */
   hidesInputs(action: StepAction): boolean;
   /** What a person found out of a step in doubt; the open review's id when nobody has yet. */

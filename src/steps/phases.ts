@@ -23,6 +23,8 @@ const HEADERS = new Set([
   "completedAt",
   "place",
   "approval",
+  // Addresses and versions, which whoever hands the work off and goes on with it must be able to read.
+  "reliesOn",
 ]);
 
 /** Which phase a member of a step's record is of; null when it is of none. */

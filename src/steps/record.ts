@@ -44,6 +44,20 @@ export interface StepRecord {
   readonly place?: StepPlace;
   /** The review by which it was let run. */
   readonly approval?: string;
+  /** What it read outside that its result rests on. */
+  readonly reliesOn?: readonly Reliance[];
+}
+
+/** Something outside that a step read, and what it was then. */
+export interface Reliance {
+  readonly type: string;
+  readonly id: string;
+  /** In the form of the type's checker; null when it is not known. */
+  readonly version: string | null;
+  /** Milliseconds since the Unix epoch. */
+  readonly observedAt: number;
+  /** As of a resource; left out, whoever hands the work off says it. */
+  readonly tolerance?: JsonValue;
 }
 
 /** A record as it was read, or null when it is of a version or a form that this code does not know. */

@@ -7,6 +7,7 @@ import { firstWithheld } from "../core/withheld.js";
 import { canonicalText } from "../objects/canonical.js";
 import type { StepAction, StepStatus } from "../objects/commit.js";
 import type { StateOperation } from "../objects/draft/operations.js";
+import { digestText } from "../objects/hash.js";
 import { refuseWithheld } from "../objects/reader.js";
 import { StepExecution } from "./execute.js";
 import { firstDifference } from "./first-difference.js";
@@ -14,7 +15,7 @@ import type { Journal } from "./journal.js";
 import { UPDATE_STEP } from "./phases.js";
 import { inKeptOrder, type StepRecord } from "./record.js";
 import { resumeStep } from "./resume.js";
-import { classified, type StepSpec, type Tool } from "./spec.js";
+import { classified, type ReliedOn, type StepSpec, type Tool } from "./spec.js";
 import { StepError } from "./step-error.js";
 
 /** A step as the log has it: the last that was said of its number. */
@@ -61,6 +62,8 @@ export interface RunShared {
   readonly onDrift: (drift: Drift) => void;
   /** Whether the run has read something that is not recorded, so that inputs may differ. */
   sawUnrecorded: boolean;
+  /** Steps whose tools are at work, and the scopes that they were asked for in. */
+  readonly working: Map<Pick<StepExecution<unknown>, "relyOn">, readonly string[]>;
 }
 
 /** The steps that a run has on record, each to be matched once. */
@@ -127,7 +130,10 @@ export class RecordedRun {
   }
 
   left(): RecordedStep[] {
-    return [...this.untaken.values()].flat().sort((a, b) => a.number - b.number);
+    const left = [...this.untaken.values()].flat();
+    // What a step relied on may be on record by itself or with the step, as it came when others were at work.
+    const counted = left.filter(({ record }) => record.name !== RELY_ON);
+    return counted.sort((a, b) => a.number - b.number);
   }
 
   private renamed(recorded: RecordedStep, name: string, scope: readonly string[]): AgstateError {
@@ -152,6 +158,8 @@ function sameScope(a: readonly string[] = [], b: readonly string[]): boolean {
 export class RunContext {
   private asked = 0;
   private groups = 0;
+  /** For what is relied on outside of steps, by its scope. */
+  private readonly beside = new Map<string, RunContext>();
 
   /** @internal Use `workflow.run`. */
   constructor(
@@ -183,7 +191,8 @@ export class RunContext {
     const whole = signal === undefined || spec.signal !== undefined ? spec : { ...spec, signal };
     if (spec.action === "read" && spec.memoize !== true) {
       shared.sawUnrecorded = true;
-      return new StepExecution(shared.journal, shared.hooks, whole, undefined).run(tool);
+      const read = new StepExecution(shared.journal, shared.hooks, whole, undefined);
+      return this.working(read, () => read.run(tool));
     }
     const index = this.asked++;
     const recorded = shared.log.take(scope, index, spec.name);
@@ -195,7 +204,9 @@ export class RunContext {
     const { journal, hooks } = shared;
     const origin = recorded?.origin;
     const execution = new StepExecution(journal, hooks, done, place, internal, origin);
-    if (recorded === undefined) return execution.run(tool);
+    const working = <T>(work: () => Promise<T>) =>
+      internal ? work() : this.working(execution, work);
+    if (recorded === undefined) return working(() => execution.run(tool));
     // Code that goes on with a part of what is on record would take that for all.
     const hidden = firstWithheld(recorded.record as unknown as JsonValue);
     if (hidden !== null) throw refuseWithheld(hidden);
@@ -205,11 +216,56 @@ export class RunContext {
     if (status === "completed") return inKeptOrder(record.output) as Output;
     const key = recorded.key ?? journal.keyOf(number, origin);
     const begun = { number, attempt: record.attempt, key };
-    if (status === "started") return resumeStep(execution, journal, done, tool, begun);
+    if (status === "started") {
+      return working(() => resumeStep(execution, journal, done, tool, begun));
+    }
     // The code that came after has seen the error, and must see it again.
     const isFinal = record.effect === "done" || shared.log.wentOnAfter(recorded);
     if (isFinal && record.error !== undefined) throw new StepError(record.name, record.error);
-    return execution.run(tool, begun);
+    return working(() => execution.run(tool, begun));
+  }
+
+  private async working<Output>(
+    execution: Pick<StepExecution<unknown>, "relyOn">,
+    work: () => Promise<Output>,
+  ): Promise<Output> {
+    const { working } = this.shared;
+    working.set(execution, this.scope);
+    try {
+      return await work();
+    } finally {
+      working.delete(execution);
+    }
+  }
+
+  /**
+   * Records that what is done here rests on something outside. Called while tools of this context's steps are at work, it
+   * is kept with each of these steps, since any of them may have read it; between steps it is on record by itself.
+   *
+   * @returns the version that is on record; null when it is not known
+   * @throws AgstateError `INVALID_VALUE`, `INVALID_ARGUMENT`, `LIMIT_EXCEEDED`
+   */
+  async relyOn(resource: ReliedOn): Promise<string | null> {
+    const { shared, scope } = this;
+    const steps = [...shared.working].filter(([, other]) => isWithin(other, scope));
+    if (steps.length === 0) return this.relyApart(resource);
+    const versions = await Promise.all(steps.map(([step]) => step.relyOn(resource)));
+    return versions[0] ?? null;
+  }
+
+  /** In a scope of the resource's own, so that all keep their places in whatever order they are asked for. */
+  private relyApart(resource: ReliedOn): Promise<string | null> {
+    const scope = `${RELY_ON}/${digestText(`${resource.type} ${resource.id}`).slice(0, 16)}`;
+    let beside = this.beside.get(scope);
+    if (beside === undefined) {
+      beside = new RunContext(this.shared, [...this.scope, scope]);
+      this.beside.set(scope, beside);
+    }
+    return beside.take(
+      { ...memoized(RELY_ON), input: resource },
+      ({ relyOn }) => relyOn(resource),
+      true,
+    );
   }
 
   /**
@@ -302,6 +358,13 @@ export class RunContext {
       { step: number, name: record.name, path },
     );
   }
+}
+
+/** The step as which it is on record that a run relies on something, outside of its other steps. */
+const RELY_ON = "agstate:rely on";
+
+function isWithin(scope: readonly string[], outer: readonly string[]): boolean {
+  return sameScope(scope.slice(0, outer.length), outer);
 }
 
 function memoized(name: string) {

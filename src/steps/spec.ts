@@ -13,7 +13,31 @@ export interface ToolCall {
   readonly attempt: number;
   /** Aborts when the step's time is over or the caller gives up. */
   readonly signal: AbortSignal;
+  /**
+   * Records that the step's result rests on something outside, such as a page or a file: `type`, `id`, and, where it is at
+   * hand, the `version` that was read; else the type's checker is asked for it. Whoever takes the work up later learns
+   * whether it has changed.
+   *
+   * @throws AgstateError `INVALID_VALUE`, `INVALID_ARGUMENT`, `LIMIT_EXCEEDED`
+   */
+  readonly relyOn: RelyOn;
 }
+
+/** Something outside that work relies on. */
+export interface ReliedOn {
+  /** Which checker knows it: `http`, `git`, `file`, `confluence`, `jira`, `github-pr`, or one of the caller's. */
+  readonly type: string;
+  readonly id: string;
+  /** What it was when it was read; left out, its checker is asked. */
+  readonly version?: string | null;
+  /** What may become of it: `exact`, `ignore`, or a greatest age; left out, whoever hands the work off says it. */
+  readonly tolerance?: "exact" | "ignore" | { readonly maxAgeMs: number };
+  /** When it was read, in milliseconds since the Unix epoch; default now. */
+  readonly observedAt?: number;
+}
+
+/** Answers the version that is on record then; null when it is not known. */
+export type RelyOn = (resource: ReliedOn) => Promise<string | null>;
 
 /** What became of a step whose intent is on record and whose seal is not. */
 export type Probed<Output> =

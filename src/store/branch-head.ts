@@ -10,8 +10,6 @@ import { spansOf } from "./checkpoint.js";
 import { bodyBytes } from "./commit-size.js";
 import { GATHERED_MAX_BYTES, type Gathering } from "./granularity.js";
 import type { Repository } from "./repository.js";
-import { usedMeanwhile } from "./reviews/desk.js";
-import type { PreparedChange } from "./reviews/stored.js";
 import type { PreparedCommit } from "./write-commit.js";
 
 /** How commits go on top of a head. */
@@ -19,8 +17,16 @@ export interface PutOptions {
   readonly note: MoveNote;
   /** Whether they may wait for others, where the handle gathers. */
   readonly mayWait: boolean;
-  /** Changes of reviews that land in the same write or not at all. */
-  readonly uses?: readonly PreparedChange[];
+  /** What lands in the same write or not at all. */
+  readonly beside?: readonly Beside[];
+}
+
+/** A move of another ref that lands with a branch's. */
+export interface Beside {
+  readonly update: RefUpdate;
+  readonly objects: readonly WrittenObject[];
+  /** The error of that move's having lost, by which nothing of the write lands. */
+  readonly lost: () => AgstateError;
 }
 
 /**
@@ -86,10 +92,10 @@ export class BranchHead {
    */
   put(prepared: readonly PreparedCommit[], options: PutOptions): Promise<void> {
     this.tellLost();
-    const { note, mayWait, uses = [] } = options;
+    const { note, mayWait, beside = [] } = options;
     if (mayWait && this.gathering !== null) return this.gather(prepared, note, this.gathering);
     // When this fails, what has waited still waits, and what was to come on top never was.
-    return this.move([...this.waiting, ...prepared], note, uses);
+    return this.move([...this.waiting, ...prepared], note, beside);
   }
 
   private async gather(
@@ -176,7 +182,7 @@ export class BranchHead {
   private async move(
     commits: readonly PreparedCommit[],
     note: MoveNote,
-    uses: readonly PreparedChange[],
+    beside: readonly Beside[],
   ): Promise<void> {
     const { repository, row, landed } = this;
     const last = commits.at(-1) as PreparedCommit;
@@ -188,17 +194,15 @@ export class BranchHead {
       maxStep: Math.max(...commits.map(({ maxStep }) => maxStep)),
       note,
     };
-    const objects = [...commits, ...uses].flatMap((each) => each.objects);
+    const objects = [...commits, ...beside].flatMap((each) => each.objects);
     try {
-      const [answer, ...used] = await repository.refs.apply({
-        updates: [update, ...uses.map((use) => use.update)],
+      const [answer, ...others] = await repository.refs.apply({
+        updates: [update, ...beside.map((each) => each.update)],
         objects: commits.length > 1 ? distinct(objects) : objects.map(({ record }) => record),
         spans: spansOf(commits),
       });
-      const lost = used.findIndex(({ outcome }) => outcome === "conflict");
-      if (answer?.outcome === "skipped" && lost >= 0) {
-        throw usedMeanwhile((uses[lost] as PreparedChange).id);
-      }
+      const lost = others.findIndex(({ outcome }) => outcome === "conflict");
+      if (answer?.outcome === "skipped" && lost >= 0) throw (beside[lost] as Beside).lost();
       this.row = this.moved(update, answer);
     } catch (error) {
       const known = this.withGathered(error);

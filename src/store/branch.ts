@@ -13,17 +13,24 @@ import { StepExecution } from "../steps/execute.js";
 import type { StepFailure } from "../steps/record.js";
 import { classified, type StepSpec, type Tool } from "../steps/spec.js";
 import type { RefRow } from "../storage/port.js";
-import { BranchHead } from "./branch-head.js";
+import { type Beside, BranchHead } from "./branch-head.js";
 import { Checkpoint, type CheckpointOptions, whereOf } from "./checkpoint.js";
 import type { Gathering } from "./granularity.js";
+import type { Boundary } from "./handoff/boundaries.js";
+import { encodeEnvelope } from "./handoff/envelope.js";
+import type { FreshnessOptions } from "./handoff/freshness.js";
+import type { HandoffOptions } from "./handoff/handoff.js";
+import type { Handoff } from "./handoff/info.js";
+import type { FreshnessReport, ResumeOptions, ResumeReport } from "./handoff/resume.js";
+import type { EnvelopeWrite } from "./handoff/write.js";
 import type { AcquireOptions, LeaseInfo } from "./lease/acquire.js";
 import type { Lease } from "./lease/lease.js";
 import { changedPolicies, policiesOf } from "./merge/policies.js";
 import { logFrom, readReflog, readState } from "./read.js";
 import type { Repository } from "./repository.js";
 import { useApproval } from "./reviews/approval.js";
+import { usedMeanwhile } from "./reviews/desk.js";
 import { hooksOn } from "./reviews/hooks.js";
-import type { PreparedChange } from "./reviews/stored.js";
 import { type NewState, StateWriter } from "./state-writer.js";
 import type { StepAppend } from "./steps/handle.js";
 import { BranchJournal } from "./steps/journal.js";
@@ -286,6 +293,79 @@ export class Branch {
     return { nextSeq: this.minStep, inFlight };
   }
 
+  /**
+   * Hands the branch off: a commit that says where the work stands and what it relies on, and a tag on it. No step runs on
+   * the branch then until somebody has taken it up with `resume`.
+   *
+   * @throws AgstateError `INVALID_VALUE`, `INVALID_NAME`, `LIMIT_EXCEEDED`, `REF_EXISTS` when the tag is taken, `REF_CONFLICT`
+   */
+  async handoff(options: HandoffOptions): Promise<Handoff> {
+    const { handOff } = await import("./handoff/handoff.js");
+    return handOff(this.repository, this, options);
+  }
+
+  /**
+   * Asks whether everything that the branch's work relies on is as it was; nothing is written.
+   *
+   * @throws AgstateError `INVALID_VALUE`, `REVISION_NOT_FOUND`, `INVALID_ARGUMENT`
+   */
+  async freshness(
+    options: FreshnessOptions & { readonly from?: string } = {},
+  ): Promise<FreshnessReport> {
+    const { checkFreshness } = await import("./handoff/resume.js");
+    return checkFreshness(this.repository, this, options);
+  }
+
+  /**
+   * Takes the branch up, if everything that its work relies on is as it was, or if somebody has agreed that it may go on as it is
+   * now; else asks for a review, and leaves the branch as it is (`ready` is false then).
+   *
+   * @throws AgstateError `INVALID_VALUE`, `REVISION_NOT_FOUND`, `INVALID_ARGUMENT`, `SIDE_EFFECTS_LEFT`, `REF_CONFLICT` when
+   *   somebody else took it up or handed it off meanwhile
+   */
+  async resume(options: ResumeOptions = {}): Promise<ResumeReport> {
+    const { resume } = await import("./handoff/resume.js");
+    return resume(this.repository, this, options);
+  }
+
+  /** The hand-offs on the branch, newest first, and what going on from each would do again. */
+  async boundaries(): Promise<Boundary[]> {
+    const { boundariesOf } = await import("./handoff/boundaries.js");
+    await this.refresh();
+    return boundariesOf(this.repository, this.loadedHead);
+  }
+
+  /** @internal Use `handoff` or `resume`. */
+  putEnvelope(make: (head: LoadedCommit) => Promise<EnvelopeWrite>): Promise<Commit> {
+    let told: Checkpoint | undefined;
+    const put = async () => {
+      await this.#head.land();
+      const head = this.#head.commit;
+      const { repository } = this;
+      const { envelope, message, author, trace, beside } = await make(head);
+      told ??= this.checkpoint(author, { trace });
+      const sink = repository.newSink();
+      const { state, policy } = head.root;
+      const prepared = prepareCommit(repository, {
+        sink,
+        parents: [head],
+        root: { state, policy, envelope: encodeEnvelope(repository, sink, envelope) },
+        author,
+        minStep: this.minStep,
+        options: { message, ...(trace !== undefined && { trace }) },
+        told,
+      });
+      const { loaded } = prepared;
+      await this.#head.put([prepared], {
+        note: { actor: author, reason: reasonOf(message), trace: loaded.trace },
+        mayWait: false,
+        beside: beside?.(loaded) ?? [],
+      });
+      return this.head;
+    };
+    return this.exclusive(put, (error) => told?.failed(error));
+  }
+
   /** @internal */
   stepJournal(): BranchJournal {
     if (this.#journal?.incarnation !== this.incarnation) {
@@ -330,7 +410,7 @@ export class Branch {
   ): Promise<Commit[]> {
     const { repository } = this;
     const prepared: PreparedCommit[] = [];
-    const uses: PreparedChange[] = [];
+    const beside: Beside[] = [];
     let head = this.#head.commit;
     let { minStep } = this;
     for (const [i, entry] of entries.entries()) {
@@ -353,7 +433,7 @@ export class Branch {
       if (approval !== undefined) {
         const number = next.loaded.step?.number as number;
         const use = await useApproval(repository, this, approval, number);
-        if (use !== null) uses.push(use);
+        if (use !== null) beside.push({ ...use, lost: () => usedMeanwhile(approval) });
       }
       prepared.push(next);
       head = next.loaded;
@@ -362,8 +442,8 @@ export class Branch {
     const reason = entries.at(-1)?.message ?? "";
     await this.#head.put(prepared, {
       note: { actor: head.committer, reason: reasonOf(reason), trace: head.trace },
-      mayWait: entries.every(({ step }) => step.action === "read") && uses.length === 0,
-      uses,
+      mayWait: entries.every(({ step }) => step.action === "read") && beside.length === 0,
+      beside,
     });
     return prepared.map((each) => toCommit(each.loaded));
   }

@@ -30,6 +30,7 @@ import { EVENTS_REF } from "../refs/names.js";
 import { RefStore, type UpdateBatch } from "../refs/ref-store.js";
 import { RevisionResolver } from "../refs/revisions.js";
 import type { ForeignRegions } from "../residency/foreign.js";
+import type { Checkers } from "../staleness/types.js";
 import { policyOfStep } from "../steps/phases.js";
 import type { Storage } from "../storage/port.js";
 import type { KeyChain } from "./keys/chain.js";
@@ -53,6 +54,8 @@ export interface StoreContext {
   readonly foreign?: ForeignRegions | undefined;
   /** The keys of its workflows. */
   readonly keys: KeyChain;
+  /** What is asked about resources where a call names no others. */
+  readonly checkers?: Checkers | undefined;
   /** Puts into the audit what was refused because of where data belongs; never throws. */
   readonly refused?: (repository: Repository, error: unknown) => Promise<void>;
   /** Lands what handles of the store have gathered; each is here while it has something. */
@@ -91,6 +94,9 @@ export class Repository {
   readonly history: HistoryReader;
   readonly statePolicy: Isolation | null;
   readonly stepPolicy: Isolation | null;
+  readonly envelopePolicy: Isolation | null;
+  /** Envelopes that say that a branch was taken up, by their objects' ids: steps on top of them may run. */
+  readonly takenUp = new Set<ObjectId>();
 
   constructor(
     readonly context: StoreContext,
@@ -134,6 +140,7 @@ export class Repository {
     this.history = new HistoryReader(this.graph);
     this.statePolicy = isolationOfKey(isolation, "state");
     this.stepPolicy = isolationOfKey(isolation, "step");
+    this.envelopePolicy = isolationOfKey(isolation, "envelope");
   }
 
   /** Reads bodies that are not plain, as far as keys are at hand. */

@@ -33,6 +33,7 @@ import type { EraseReport, EraseRequest } from "./erase/types.js";
 import type { FsckReport } from "./fsck.js";
 import type { GcOptions, GcReport } from "./gc/collect.js";
 import { type Gathering, type Granularity, gatheringOf } from "./granularity.js";
+import type { SessionMark } from "./handoff/mark.js";
 import type { HoldInfo, HoldOptions, ReleaseOptions } from "./holds.js";
 import type {
   DestroyedKey,
@@ -247,6 +248,16 @@ export class Workflow {
     const commit = await this.repository.commitAt(revision);
     const link = commit.root.step;
     return link === undefined ? null : decodeValue(this.repository.objectsOf(commit), link);
+  }
+
+  /**
+   * What a commit says of a session of its branch, such as a tag of `branch.handoff`; null when it says nothing of that.
+   *
+   * @throws AgstateError `REVISION_NOT_FOUND`
+   */
+  async sessionAt(revision: string): Promise<SessionMark | null> {
+    const { sessionAt } = await import("./handoff/mark.js");
+    return sessionAt(this.repository, revision);
   }
 
   /** Commits with this external id, oldest first. */

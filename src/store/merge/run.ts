@@ -17,6 +17,7 @@ import { parseAgentRef, shortRefName } from "../../refs/names.js";
 import { movedRow, type RefUpdate, type UpdateBatch } from "../../refs/ref-store.js";
 import type { RefRow } from "../../storage/port.js";
 import { Checkpoint, spansOf, whereOf } from "../checkpoint.js";
+import { isHandedOff } from "../handoff/gate.js";
 import type { Repository } from "../repository.js";
 import { historyDropped } from "../retention/records.js";
 import { prepareCommit } from "../write-commit.js";
@@ -217,8 +218,16 @@ export class MergeRun {
     }
     const { fastForward } = request;
     if (plan.kind === "merge" && fastForward === "only") throw notForward(request);
-    const kind = plan.kind === "fast-forward" && fastForward === "never" ? "merge" : plan.kind;
-    return { kind, steps };
+    if (plan.kind !== "fast-forward" || fastForward === "only") return { kind: plan.kind, steps };
+    const isForward = fastForward !== "never" && !(await this.bringsHandoff(target, steps));
+    return { kind: isForward ? "fast-forward" : "merge", steps };
+  }
+
+  /** Whether moving the target to its source would have the target handed off, as the source is. */
+  private async bringsHandoff(target: LoadedCommit, steps: readonly Step[]): Promise<boolean> {
+    const { commit } = (steps[0] as Step).source;
+    if (commit.root.envelope?.id === target.root.envelope?.id) return false;
+    return isHandedOff(this.repository, commit);
   }
 
   /** A cherry-pick takes the change from a commit's parent to it, a revert the way back. */

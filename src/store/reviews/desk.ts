@@ -58,6 +58,15 @@ export class BranchDesk implements ReviewDesk {
     );
   }
 
+  /** Lets the last review lapse that waits for what is not asked any more; nothing where none waits. */
+  async withdraw(request: ReviewRequest, why: string): Promise<void> {
+    const subject = await this.subjectOf(request);
+    const last = await this.last(`${request.kind}-${slotOf(request.kind, subject)}-`);
+    if (last === undefined) return;
+    const status = statusAt(last.record, this.repository.context.now());
+    if (status === "open" || status === "approved") await this.close(last, "lapsed", [], why);
+  }
+
   async use({ id, record }: AskedReview): Promise<void> {
     const { repository, branch } = this;
     const at = repository.context.now();
@@ -99,6 +108,7 @@ export class BranchDesk implements ReviewDesk {
     review: StoredReview,
     status: ReviewStatus,
     differ: readonly string[],
+    why = `what differs is ${shortly(differ.join(", "))}`,
   ): Promise<boolean> {
     const stands = review.record.status;
     if (stands !== "open" && stands !== "approved") return true;
@@ -106,7 +116,7 @@ export class BranchDesk implements ReviewDesk {
     const says =
       closed === "expired"
         ? `Expire the request for ${shortly(review.record.subject.name)}`
-        : `Lapse: what differs is ${shortly(differ.join(", "))}`;
+        : `Lapse: ${why}`;
     const note = { actor: this.branch.author, says };
     return (
       (await writeChange(this.repository, review, { ...review.record, status: closed }, note)) !==

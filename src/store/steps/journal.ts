@@ -8,8 +8,9 @@ import { elsewhereAt } from "../../objects/isolation.js";
 import { parseAgentRef } from "../../refs/names.js";
 import type { Journal, JournalEntry, Landed, StepQuestion } from "../../steps/journal.js";
 import { continuedKey, idempotencyKey } from "../../steps/key.js";
-import type { StepRecord } from "../../steps/record.js";
+import type { Reliance, StepRecord } from "../../steps/record.js";
 import type { Probed } from "../../steps/spec.js";
+import { mayBegin } from "../handoff/gate.js";
 import type { Repository } from "../repository.js";
 import { askWhatBecame } from "../reviews/in-doubt.js";
 import type { Commit } from "../types.js";
@@ -67,6 +68,8 @@ export class BranchJournal implements Journal {
   /** What somebody else has sealed some of them with. */
   private readonly sealed = new Map<number, StepRecord>();
   private lastKey = { number: 0, key: "" };
+  /** What was relied on and is on record nowhere yet. */
+  private carried: readonly Reliance[] = [];
 
   constructor(
     private readonly repository: Repository,
@@ -123,11 +126,35 @@ export class BranchJournal implements Journal {
     return elsewhereAt(policy, ["input"]) !== null;
   }
 
+  mayBegin(): Promise<void> | undefined {
+    return mayBegin(this.repository, this.handle.loadedHead, this.branch);
+  }
+
+  async relianceOf(given: unknown, signal: AbortSignal | undefined): Promise<Reliance> {
+    const { relianceOf } = await import("../handoff/resources.js");
+    const { checkers, now } = this.repository.context;
+    return relianceOf(given, { checkers, now, signal });
+  }
+
+  carry(reliances: readonly Reliance[]): void {
+    this.carried = [...this.carried, ...reliances];
+  }
+
+  /** An entry with what was relied on since the last by work that records nothing. */
+  private withCarried(entry: JournalEntry): JournalEntry {
+    const { carried } = this;
+    if (carried.length === 0 || entry.status === "started") return entry;
+    this.carried = [];
+    const { record } = entry;
+    return { ...entry, record: { ...record, reliesOn: [...carried, ...(record.reliesOn ?? [])] } };
+  }
+
   ask(question: StepQuestion): Promise<Probed<JsonValue | undefined> | { review: string }> {
     return askWhatBecame(this.repository, this.handle, question);
   }
 
-  land(entry: JournalEntry): Promise<Landed> {
+  land(given: JournalEntry): Promise<Landed> {
+    const entry = this.withCarried(given);
     this.repository.foresee(entry.action, entry.record as unknown as JsonValue);
     return new Promise((resolve, reject) => {
       const lease = this.handle.leaseSignal;
@@ -271,6 +298,10 @@ export class BranchJournal implements Journal {
     const sealed = new Map<number, StepRecord>();
     for await (const commit of repository.load(line, LOOK_BACK_MAX)) {
       if (commit.id === known) {
+        // Whoever handed the branch off, or took it up, is who goes on with it.
+        if (this.handle.loadedHead.root.envelope?.id !== commit.root.envelope?.id) {
+          return "another session";
+        }
         for (const [number, record] of sealed) this.sealed.set(number, record);
         return null;
       }

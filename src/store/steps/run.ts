@@ -68,6 +68,7 @@ export async function runOn<Result>(
     release = journal.beginRun();
     const onRecord = await readRun(repository, branch.loadedHead, id);
     if (onRecord.end !== null) return inKeptOrder(onRecord.end.output) as Result;
+    await journal.mayBegin();
     const { begin, steps, trace } = onRecord;
     const attributes = {
       ...journal.where,
@@ -100,7 +101,16 @@ export async function runOn<Result>(
       if (drift !== undefined) onDrift(drift);
       const log = new RecordedRun(steps, drift);
       const hooks = hooksOn(repository, branch);
-      const shared = { run: id, journal, hooks, log, signal, onDrift, sawUnrecorded: false };
+      const shared = {
+        run: id,
+        journal,
+        hooks,
+        log,
+        signal,
+        onDrift,
+        sawUnrecorded: false,
+        working: new Map(),
+      };
       const result = await work(new RunContext(shared));
       const left = log.left();
       if (left.length > 0) throw leftOver(log, branch.name, id, left);

@@ -1,0 +1,46 @@
+import { isWithheld, type WithheldReason } from "../../core/withheld.js";
+import type { Repository } from "../repository.js";
+import { isBoundary } from "./boundaries.js";
+import { envelopeOf, type ResumedEnvelope } from "./envelope.js";
+import { type Handoff, toHandoff } from "./info.js";
+
+/** How a branch was taken up, as the API tells of it. */
+export interface Resumption
+  extends Pick<
+    ResumedEnvelope,
+    "by" | "tag" | "boundary" | "verdict" | "review" | "changes" | "drift" | "resources"
+  > {
+  /** The commit that says so. */
+  readonly commit: string;
+  readonly at: Date;
+}
+
+/** What a commit says of a session of its branch: that it ended, or that somebody went on. */
+export type SessionMark =
+  | { readonly kind: "handoff"; readonly handoff: Handoff }
+  | { readonly kind: "resumed"; readonly resumed: Resumption }
+  /** It says something that is not told. */
+  | { readonly kind: "withheld"; readonly reason: WithheldReason };
+
+/**
+ * What a commit says of a session; null for one that says nothing of its own, and so only carries on what was said before, or
+ * that a later version wrote.
+ *
+ * @throws AgstateError `REVISION_NOT_FOUND`
+ */
+export async function sessionAt(
+  repository: Repository,
+  revision: string,
+): Promise<SessionMark | null> {
+  const commit = await repository.commitAt(revision);
+  if (!(await isBoundary(repository, commit))) return null;
+  const envelope = await envelopeOf(repository, commit);
+  if (envelope === null) return null;
+  if (isWithheld(envelope)) return { kind: "withheld", reason: envelope.reason };
+  if (envelope.kind === "handoff") {
+    return { kind: "handoff", handoff: toHandoff(commit, envelope) };
+  }
+  const { by, at, tag, boundary, verdict, review, changes, drift, resources } = envelope;
+  const told = { by, tag, boundary, verdict, review, changes, drift, resources };
+  return { kind: "resumed", resumed: { ...told, commit: commit.id, at: new Date(at) } };
+}
