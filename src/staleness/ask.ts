@@ -17,6 +17,8 @@ export interface Asking {
   /** How often it is asked again after an answer that may be another one soon. */
   readonly retries: number;
   readonly now: () => number;
+  /** By how much clocks may differ, in milliseconds. */
+  readonly skewMs: number;
   /** Does an attempt as soon as there are not too many others. */
   readonly limited: (attempt: () => Promise<Observation>) => Promise<Observation>;
 }
@@ -39,7 +41,7 @@ export async function ask(
   checker: Checker | CheckFunction,
   how: Asking,
 ): Promise<Observation> {
-  const { over, leftMs, timeoutMs, retries, now } = how;
+  const { over, leftMs, timeoutMs, retries, now, skewMs } = how;
   let attempts = 0;
   let last: string | undefined;
   const attempt = async (): Promise<Observation> => {
@@ -49,7 +51,7 @@ export async function ask(
       return observationOf(
         await inTime(timeoutMs, over, async (signal) => {
           const about = { id, version };
-          const context = { signal, now };
+          const context = { signal, now, skewMs };
           return typeof checker === "function"
             ? checker(about, context)
             : checker.observe(about, context);

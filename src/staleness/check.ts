@@ -92,7 +92,15 @@ export async function checkResources(
   const end = performance.now() + totalMs;
   const leftMs = () => end - performance.now();
   const limited = pLimit(concurrency);
-  const asking: Asking = { over: over.signal, leftMs, timeoutMs, retries, now, limited };
+  const asking: Asking = {
+    over: over.signal,
+    leftMs,
+    timeoutMs,
+    retries,
+    now,
+    skewMs,
+    limited,
+  };
   const observe = onceEach((resource: Resource) => {
     const checker = checkerOf(resource, checkers);
     return checker === undefined ? noChecker(resource, checkers) : ask(resource, checker, asking);

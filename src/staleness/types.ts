@@ -52,6 +52,18 @@ export interface CheckContext {
   readonly signal: AbortSignal;
   /** Milliseconds since the Unix epoch. */
   readonly now: () => number;
+  /** By how much clocks may differ before a date counts as one of the future, in milliseconds; default 5 minutes. */
+  readonly skewMs?: number;
+}
+
+/** What versions are compared with. */
+export interface CompareContext {
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  /** When the version on record was read, in milliseconds since the Unix epoch. */
+  readonly observedAt: number;
+  /** By how much clocks may differ, in milliseconds; default 5 minutes. */
+  readonly skewMs?: number;
 }
 
 /** How two versions of a resource relate. */
@@ -74,7 +86,7 @@ export interface Checker {
     context: CheckContext,
   ): Promise<Observation>;
   /** Compares a version on record with one that was found; left out, equal texts are the same. */
-  compare?(then: string, now: string, context: { readonly now: number }): Compared;
+  compare?(then: string, now: string, context: CompareContext): Compared;
 }
 
 /**

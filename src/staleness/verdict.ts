@@ -4,6 +4,7 @@ import type {
   CheckedResource,
   Checker,
   CheckFunction,
+  CompareContext,
   Compared,
   Observation,
   Resource,
@@ -39,7 +40,8 @@ export function judge(
     const why = "not asked: its tolerance is ignore";
     return { resource, found: "ignored", verdict: "fresh", tolerated: true, now: null, why };
   }
-  const { found, shown, why, now: version } = foundOf(resource, observation, checker, now);
+  const context = { now, observedAt: resource.observedAt, skewMs };
+  const { found, shown, why, now: version } = foundOf(resource, observation, checker, context);
   const verdict = verdictOfFound(found);
   return {
     resource,
@@ -68,7 +70,7 @@ function foundOf(
   { version: then }: Resource,
   observation: Observation,
   checker: Checker | CheckFunction | undefined,
-  now: number,
+  context: CompareContext,
 ): Found {
   const { kind } = observation;
   if (kind === "unknown") return { found: "unknown", now: null, why: observation.why };
@@ -83,7 +85,7 @@ function foundOf(
   if (problem !== null) return unknown(null, `the version that was found ${problem}`);
   const about = { now: version, ...(shown === undefined ? {} : { shown }) };
   if (then === null) return { ...unknown(version, "no version is on record"), ...about };
-  const compared = compare(then, version, checker, now);
+  const compared = compare(then, version, checker, context);
   if (typeof compared === "object") return { found: "unknown", ...about, why: compared.unknown };
   return compared === "same"
     ? { found: "same", ...about, why: "unchanged" }
@@ -98,13 +100,13 @@ function compare(
   then: string,
   found: string,
   checker: Checker | CheckFunction | undefined,
-  now: number,
+  context: CompareContext,
 ): Compared {
   if (typeof checker !== "object" || checker.compare === undefined) {
     return then === found ? "same" : "changed";
   }
   try {
-    return checker.compare(then, found, { now });
+    return checker.compare(then, found, context);
   } catch {
     return { unknown: "its checker failed to compare the versions" };
   }
