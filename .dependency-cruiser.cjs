@@ -79,6 +79,8 @@ const owned = {
   "@noble/ciphers": ["keys"],
   "@noble/hashes": ["objects"],
   luxon: ["store"],
+  undici: ["staleness"],
+  "ipaddr.js": ["staleness"],
   "fast-json-stable-stringify": ["objects"],
 };
 
