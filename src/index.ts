@@ -69,7 +69,7 @@ export type {
   ToolCall,
 } from "./steps/spec.js";
 export { StepError } from "./steps/step-error.js";
-export type { Compacted, Storage, StoreDescription, Usage } from "./storage/port.js";
+export type { Compacted, Replica, Storage, StoreDescription, Usage } from "./storage/port.js";
 export {
   type AuditCheckpoint,
   type CheckpointRef,

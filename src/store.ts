@@ -24,6 +24,7 @@ import { landWorkflow, prepareWorkflow } from "./store/create.js";
 import { KeyChain } from "./store/keys/chain.js";
 import { checkKeyOptions, type KeyOptions } from "./store/keys/options.js";
 import { livesElsewhere, placedParts } from "./store/placed.js";
+import { mustBePrimary, type ReadFrom, readFrom, refuseReplica } from "./store/primary.js";
 import { createStoreContext, type StoreContext } from "./store/repository.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "./store/types.js";
 import { unknownStore } from "./store/unknown-store.js";
@@ -272,7 +273,9 @@ export class Store {
     options: CreateWorkflowOptions,
     defaulted: readonly string[] = [],
   ): Promise<() => Promise<Workflow>> {
-    const { region } = await this.context.storage.describe();
+    const description = await this.context.storage.describe();
+    refuseReplica(description, "create a workflow");
+    const { region } = description;
     const prepared = await prepareWorkflow(this.context, id, options, { region, defaulted });
     return async () => {
       await landWorkflow(prepared);
@@ -315,9 +318,14 @@ export class Store {
     }
   }
 
-  /** What the store is: backend, place, schema, identity, region. */
+  /** What the store is: backend, place, schema, identity, region; and how far it has come, where it is a replica. */
   describe(): Promise<StoreDescription> {
     return this.context.storage.describe();
+  }
+
+  /** Where reads come from: see `workflow.readFrom`. */
+  readFrom(): Promise<ReadFrom> {
+    return readFrom(this.context.storage);
   }
 
   /** Asks the backend to check its own files; an empty answer means sound. */
@@ -331,7 +339,8 @@ export class Store {
    *
    * @throws AgstateError `STORE_BUSY`, `STORE_FULL`, `STORE_READONLY`
    */
-  compact(): Promise<Compacted> {
+  async compact(): Promise<Compacted> {
+    await mustBePrimary(this.context.storage, "give back space");
     return this.context.storage.compact();
   }
 

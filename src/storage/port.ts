@@ -295,6 +295,19 @@ export interface Below {
   readonly objects: readonly StoredObject[];
 }
 
+/** A server that follows another, as far as it has come: what is read there may be old. */
+export interface Replica {
+  /** When the last transaction that it has applied was committed, by the primary's clock; null when there was none since it started. */
+  readonly appliedAt: Date | null;
+  /** How far it has applied the primary's write-ahead log, as the server writes it: whatever is read next is at least as new. */
+  readonly position: string;
+  /**
+   * 0 when it has applied all that it knows the primary to have written; else the age of the last transaction that it has
+   * applied, which is the most that it can be behind. Null when nobody knows: nothing reaches it from the primary.
+   */
+  readonly behindMs: number | null;
+}
+
 export interface StoreDescription {
   readonly backend: string;
   readonly location: string;
@@ -303,6 +316,8 @@ export interface StoreDescription {
   readonly storeId: string;
   /** The region that this store stands in, null when none was declared. */
   readonly region: string | null;
+  /** Set where a replica is read: how far it has come, at the time of the call. */
+  readonly replica: Replica | null;
 }
 
 export interface Usage {
@@ -557,6 +572,12 @@ export interface Storage {
   compact(): Promise<Compacted>;
 
   describe(): Promise<StoreDescription>;
+
+  /**
+   * Whether it may be a replica that is read: then `describe` tells. It asks nobody, so that it can be called before whatever is
+   * decided; a replica that has become the primary is found out by `describe`. A backend without replicas does not have this.
+   */
+  mayBeReplica?(): boolean;
 
   /** Waits for writes under way, then lets go of everything. Calling it again does nothing. */
   close(): Promise<void>;

@@ -232,7 +232,8 @@ export class Branch {
     const classed = classified(hooks, spec);
     const journal = this.stepJournal();
     journal.begin();
-    return new StepExecution(journal, hooks, classed, undefined).run(tool);
+    const execution = new StepExecution(journal, hooks, classed, undefined);
+    return this.repository.mustBePrimary("do a step").then(() => execution.run(tool));
   }
 
   /** Steps on the branch's line of first parents, newest first. */
@@ -254,6 +255,7 @@ export class Branch {
     outcome: { readonly output?: unknown } | { readonly error: StepFailure },
     options: { readonly author?: string; readonly update?: readonly StateOperation[] } = {},
   ): Promise<void> {
+    await this.repository.mustBePrimary("seal a step");
     const { stateMaxBytes } = this.repository.context.limits;
     const author = checkIdentity("author", options.author ?? this.author);
     const by = { author, operations: options.update };
@@ -275,6 +277,7 @@ export class Branch {
    * @throws AgstateError `LEASE_HELD` when its holder lives, `INVALID_ARGUMENT`
    */
   async acquire(options: AcquireOptions = {}): Promise<Lease> {
+    await this.repository.mustBePrimary("acquire a lease");
     const { acquireLease } = await import("./lease/acquire.js");
     const lease = await acquireLease(this.repository, this, options);
     this.#lease = lease;
@@ -289,6 +292,7 @@ export class Branch {
 
   /** Reads, from the branch's head alone, the number of the next step and which are begun and not sealed. */
   async resumePoint(): Promise<{ readonly nextSeq: number; readonly inFlight: readonly number[] }> {
+    await this.repository.mustBePrimary("resume");
     const { inFlight } = await this.refresh();
     return { nextSeq: this.minStep, inFlight };
   }
@@ -493,6 +497,7 @@ export class Branch {
     makePolicy?: (sink: ObjectSink) => Promise<Link | undefined>,
   ): Promise<Commit> {
     const { repository } = this;
+    await repository.mustBePrimary("commit");
     const before = this.#head.commit;
     const sink = repository.newSink();
     const state = await makeState(sink);

@@ -35,6 +35,7 @@ import { policyOfStep } from "../steps/phases.js";
 import type { Storage } from "../storage/port.js";
 import type { KeyChain } from "./keys/chain.js";
 import type { PlacedParts } from "./placed.js";
+import { mustBePrimary } from "./primary.js";
 
 /** What all workflows of an open store share. */
 export interface StoreContext {
@@ -146,6 +147,16 @@ export class Repository {
   /** Reads bodies that are not plain, as far as keys are at hand. */
   get opener(): Opener {
     return this.keys.sealing.opener;
+  }
+
+  /**
+   * Refuses what must not be decided by what a replica says; whatever decides or writes calls this before it does anything.
+   *
+   * @param what such as `merge`
+   * @throws AgstateError `STORE_READONLY`
+   */
+  mustBePrimary(what: string): Promise<void> {
+    return mustBePrimary(this.storage, what);
   }
 
   /** A sink for objects that are going to be written. */

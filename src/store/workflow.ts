@@ -52,6 +52,7 @@ import type {
   PickResult,
 } from "./merge/types.js";
 import type { PlacedParts } from "./placed.js";
+import { type ReadFrom, readFrom } from "./primary.js";
 import { logFrom, readReflog, readState } from "./read.js";
 import type { DeclarationChange, RedeclareOptions } from "./redeclare.js";
 import { Repository, type StoreContext } from "./repository.js";
@@ -178,6 +179,7 @@ export class Workflow {
     opened: Opened,
     mustBeNew: boolean,
   ): Promise<Branch> {
+    await this.repository.mustBePrimary("create a branch");
     const { author, gathering } = opened;
     const { id } = await this.repository.revisions.resolve(from);
     const head = await this.repository.commits.read(id);
@@ -415,6 +417,7 @@ export class Workflow {
    *   `SIDE_EFFECTS_LEFT` with `sideEffects: "refuse"`
    */
   async deleteBranch(name: string, options: DeleteBranchOptions = {}): Promise<DeletedBranch> {
+    await this.repository.mustBePrimary("delete a branch");
     const ref = branchRef(name);
     if (ref === CANONICAL_REF) {
       throw new AgstateError(
@@ -435,6 +438,7 @@ export class Workflow {
    * @throws AgstateError `REF_EXISTS`, `REVISION_NOT_FOUND`, `INVALID_NAME`
    */
   async tag(name: string, revision: string, options: RefChangeOptions = {}): Promise<Ref> {
+    await this.repository.mustBePrimary("tag a commit");
     const ref = tagRef(name);
     const target = (await this.repository.revisions.resolve(revision)).id;
     const update: RefUpdate = {
@@ -450,6 +454,7 @@ export class Workflow {
 
   /** @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `INVALID_NAME` */
   async deleteTag(name: string, options: RefChangeOptions = {}): Promise<{ id: string }> {
+    await this.repository.mustBePrimary("delete a tag");
     const ref = tagRef(name);
     const id = await this.headToLeave(ref, options);
     await this.deleteRef(ref, id, note(options, "tag: deleted"));
@@ -501,12 +506,14 @@ export class Workflow {
    *   `INVALID_POLICY`, `RESOLVER_NOT_FOUND`, `RESOLVER_FAILED`, `REF_CONFLICT` when others won every time
    */
   async merge(branches: readonly string[], options: MergeOptions = {}): Promise<MergeResult> {
+    await this.repository.mustBePrimary("merge");
     const { merge } = await import("./merge/merging.js");
     return merge(this.repository, branches, options);
   }
 
   /** What `merge` would do; nothing is written. */
   async preview(branches: readonly string[], options: MergeOptions = {}): Promise<MergePreview> {
+    await this.repository.mustBePrimary("preview a merge");
     const { preview } = await import("./merge/merging.js");
     return preview(this.repository, branches, options);
   }
@@ -517,6 +524,7 @@ export class Workflow {
    * @throws AgstateError `MERGE_CONFLICT`, and what `merge` throws
    */
   async promote(branch: string, options: MergeOptions = {}): Promise<Commit> {
+    await this.repository.mustBePrimary("promote a branch");
     const { promote } = await import("./merge/merging.js");
     return promote(this.repository, branch, options);
   }
@@ -552,12 +560,14 @@ export class Workflow {
    * @throws AgstateError as `merge`
    */
   async cherryPick(revision: string, options: PickOptions = {}): Promise<PickResult> {
+    await this.repository.mustBePrimary("cherry-pick");
     const { pick } = await import("./merge/merging.js");
     return pick(this.repository, "cherry-pick", revision, options);
   }
 
   /** Undoes the change that one commit made, with a new commit on a branch (default canonical). */
   async revert(revision: string, options: PickOptions = {}): Promise<PickResult> {
+    await this.repository.mustBePrimary("revert a commit");
     const { pick } = await import("./merge/merging.js");
     return pick(this.repository, "revert", revision, options);
   }
@@ -570,6 +580,7 @@ export class Workflow {
    *   `sideEffects: "refuse"`
    */
   async reset(branch: string, revision: string, options: ResetOptions = {}): Promise<ResetBranch> {
+    await this.repository.mustBePrimary("reset a branch");
     const ref = branchRef(branch);
     const row = await this.repository.refs.row(ref);
     if (row === undefined || row.id === null) throw refNotFound(ref);
@@ -595,6 +606,7 @@ export class Workflow {
    * the judge names, and discards the others.
    */
   async speculate<Answer>(options: SpeculateOptions<Answer>): Promise<SpeculateResult<Answer>> {
+    await this.repository.mustBePrimary("speculate");
     const { speculate } = await import("./speculate.js");
     return speculate(this, this.repository.context.randomHex, options);
   }
@@ -624,6 +636,7 @@ export class Workflow {
     work: (ctx: RunContext) => Promise<Result>,
     options: RunOptions = {},
   ): Promise<Result> {
+    await this.repository.mustBePrimary("run steps");
     const { runOn } = await import("./steps/run.js");
     return runOn(this.repository, branch, work, options);
   }
@@ -648,6 +661,7 @@ export class Workflow {
    *   when its branches are written to all the time
    */
   async complete(options: CompleteOptions = {}): Promise<WorkflowInfo> {
+    await this.repository.mustBePrimary("complete a workflow");
     const { completeWorkflow } = await import("./complete.js");
     const completedAt = await completeWorkflow(this.repository, options);
     this.record =
@@ -664,6 +678,7 @@ export class Workflow {
    * @throws AgstateError `REVISION_NOT_FOUND`, `REF_EXISTS`, `INVALID_NAME`, `INVALID_VALUE` without a reason
    */
   async hold(revision: string, options: HoldOptions): Promise<HoldInfo> {
+    await this.repository.mustBePrimary("hold a commit");
     const { placeHold } = await import("./holds.js");
     return placeHold(this.repository, revision, options);
   }
@@ -680,6 +695,7 @@ export class Workflow {
    * @throws AgstateError `REF_NOT_FOUND`, `REF_CONFLICT`, `INVALID_NAME`, `INVALID_VALUE` without a reason
    */
   async releaseHold(name: string, options: ReleaseOptions): Promise<HoldInfo> {
+    await this.repository.mustBePrimary("release a hold");
     const { releaseHold } = await import("./holds.js");
     return releaseHold(this.repository, name, options);
   }
@@ -692,6 +708,7 @@ export class Workflow {
    *   `STORE_READONLY` for who may not
    */
   async redeclare(change: DeclarationChange, options: RedeclareOptions): Promise<WorkflowInfo> {
+    await this.repository.mustBePrimary("redeclare a workflow");
     const { redeclare } = await import("./redeclare.js");
     this.record = await redeclare(this.repository, change, options);
     return this.info;
@@ -709,6 +726,7 @@ export class Workflow {
    * @throws AgstateError `INVALID_ARGUMENT` when the workflow is not encrypted, `ERASED`, `KEY_UNAVAILABLE`
    */
   async rotateKey(options: RotateKeyOptions = {}): Promise<RotatedKey> {
+    await this.repository.mustBePrimary("rotate a key");
     const { rotateKey } = await import("./keys/change.js");
     return rotateKey(this.repository, options);
   }
@@ -721,6 +739,7 @@ export class Workflow {
    *   `ERASED`, `KEY_UNAVAILABLE`
    */
   async destroyKey(options: DestroyKeyOptions): Promise<DestroyedKey> {
+    await this.repository.mustBePrimary("destroy a key");
     const { destroyKey } = await import("./keys/change.js");
     return destroyKey(this.repository, options);
   }
@@ -734,6 +753,7 @@ export class Workflow {
    *   is held in part; `REF_CONFLICT`, `STORE_READONLY`
    */
   async erase(request: EraseRequest): Promise<EraseReport> {
+    if (request.dryRun !== true) await this.repository.mustBePrimary("erase");
     const { erase } = await import("./erase/erase.js");
     const report = await this.telling("erase", async (span) => {
       const erased = await erase(this.repository, request, this.info.subjects);
@@ -761,6 +781,7 @@ export class Workflow {
    *   damaged: nothing is removed then
    */
   async gc(options: GcOptions = {}): Promise<GcReport> {
+    if (options.dryRun !== true) await this.repository.mustBePrimary("collect garbage");
     const { collectWorkflow } = await import("./gc/collect.js");
     return this.telling("gc", async (span) => {
       const report = await collectWorkflow(this.repository, options);
@@ -794,6 +815,7 @@ export class Workflow {
    *   `CORRUPT_OBJECT` when what is in use is damaged: nothing is taken away then; `REF_CONFLICT`
    */
   async applyRetention(options: RetentionOptions = {}): Promise<RetentionReport> {
+    await this.repository.mustBePrimary("apply retention");
     const { applyRetention } = await import("./retention/apply.js");
     return this.telling("retention", async (span) => {
       const { retentionPolicy } = this.info;
@@ -806,6 +828,14 @@ export class Workflow {
       });
       return report;
     });
+  }
+
+  /**
+   * Where reads come from: a replica is told with how far it has come, and marks what is read as stale. Asked before a read, and
+   * kept beside what that answered, it says how old that may be: what was read is at least as new as the position.
+   */
+  readFrom(): Promise<ReadFrom> {
+    return readFrom(this.repository.storage);
   }
 
   /** How much each agent's branches reach of the workflow, alone and with others. */

@@ -42,6 +42,7 @@ export function closedGuard(storage: Storage): Storage {
 
   const near = storage.readGraphNear?.bind(storage);
   const below = storage.readBelow?.bind(storage);
+  const mayBeReplica = storage.mayBeReplica?.bind(storage);
   return {
     write: (batch) => guard("write", () => storage.write(batch)),
     readObjects: (w, ids) => guard("readObjects", () => storage.readObjects(w, ids)),
@@ -77,6 +78,7 @@ export function closedGuard(storage: Storage): Storage {
     usage: (w) => guard("usage", () => storage.usage(w)),
     compact: () => guard("compact", () => storage.compact()),
     describe: () => guard("describe", () => storage.describe()),
+    ...(mayBeReplica && { mayBeReplica }),
     close() {
       closing ??= shut();
       return closing;

@@ -1,6 +1,7 @@
 import type { PendingRow, Storage, StoredObject } from "../port.js";
 
-type Method = keyof Storage;
+/** All but what asks nobody. */
+type Method = Exclude<keyof Storage, "mayBeReplica">;
 
 /** What went over the storage port since the start or the last `reset`. */
 export interface StorageCounts {
@@ -105,6 +106,7 @@ export function counting(storage: Storage): CountingStorage {
 
   const near = storage.readGraphNear?.bind(storage);
   const below = storage.readBelow?.bind(storage);
+  const mayBeReplica = storage.mayBeReplica?.bind(storage);
   const counted: Storage = {
     write(batch) {
       tally("Written", batch.objects);
@@ -177,6 +179,7 @@ export function counting(storage: Storage): CountingStorage {
     usage: (w) => call("usage", () => storage.usage(w)),
     compact: () => call("compact", () => storage.compact()),
     describe: () => call("describe", () => storage.describe()),
+    ...(mayBeReplica && { mayBeReplica }),
     close: () => storage.close(),
   };
 

@@ -4,6 +4,7 @@ import type { Storage } from "../port.js";
 export function forward(storage: Storage): Storage {
   const near = storage.readGraphNear?.bind(storage);
   const below = storage.readBelow?.bind(storage);
+  const mayBeReplica = storage.mayBeReplica?.bind(storage);
   return {
     write: (batch) => storage.write(batch),
     readObjects: (w, ids) => storage.readObjects(w, ids),
@@ -33,6 +34,7 @@ export function forward(storage: Storage): Storage {
     usage: (w) => storage.usage(w),
     compact: () => storage.compact(),
     describe: () => storage.describe(),
+    ...(mayBeReplica && { mayBeReplica }),
     close: () => storage.close(),
   };
 }

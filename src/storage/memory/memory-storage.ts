@@ -316,6 +316,7 @@ class MemoryStorage implements Storage {
       schemaVersion: 1,
       storeId: this.#storeId,
       region: this.region,
+      replica: null,
     };
   }
 

@@ -6,6 +6,7 @@ import { type Bringing, type DatabasePlace, RoundTrips } from "../rows/round-tri
 import { codeOf, isAway, isTransient, toStoreError } from "./errors.js";
 import type { Parameter } from "./parameters.js";
 import { callPrepared, type Prepared } from "./prepared-call.js";
+import { telling } from "./replica.js";
 import { cut, runWithin, within } from "./run-within.js";
 import type { PostgresTarget } from "./target.js";
 
@@ -25,6 +26,9 @@ const CLOSE_TIMEOUT_MS = 2000;
  * else: poolers that take no notice of them give each call to any session.
  */
 const FORGOTTEN = ["26000", "42P05", "0A000"];
+
+/** What is said to a write by a server that follows another, or that takes none for another reason. */
+const READ_ONLY = "25006";
 
 /** The names under which limits of the server are settings of a session, sent as it begins. */
 const SETTINGS = ["statement_timeout", "lock_timeout"] as const;
@@ -96,6 +100,8 @@ export class Connection {
   private readonly clients = new Set<pg.ClientBase>();
   /** Whether sessions know again the statements that they have parsed. */
   private named = true;
+  /** Whether the server may be one that follows another; it was so once, or a session has said so since. */
+  private suspected = false;
 
   constructor(private readonly options: ConnectionOptions) {
     const { target } = options;
@@ -106,6 +112,7 @@ export class Connection {
     });
     this.poolMax = options.poolMax;
     this.pool = new pg.Pool({
+      Client: telling(() => this.suspectReplica()),
       connectionString: target.connectionString,
       max: options.poolMax,
       connectionTimeoutMillis: Math.min(
@@ -125,6 +132,20 @@ export class Connection {
       this.clients.add(client);
       client.once("end", () => this.clients.delete(client));
     });
+  }
+
+  get mayBeReplica(): boolean {
+    return this.suspected;
+  }
+
+  /** Has it found out, before anything is decided, whether a replica is read. */
+  suspectReplica(): void {
+    this.suspected = true;
+  }
+
+  /** Takes note of what was found out: a replica may have become the primary, or a name lead to another server. */
+  foundReplica(replica: boolean): void {
+    this.suspected = replica;
   }
 
   /**
@@ -309,6 +330,7 @@ export class Connection {
       } catch (error) {
         // From the first failure on: what took long to fail is asked about once more at least.
         since ??= performance.now();
+        if (codeOf(error) === READ_ONLY) this.suspectReplica();
         if (!isTransient(error) || performance.now() - since >= retryForMs) {
           const { location } = this;
           throw toStoreError(error, { location, poolMax, statementTimeoutMs, unknown: call.sent });

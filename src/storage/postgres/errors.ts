@@ -113,7 +113,10 @@ export function toStoreError(error: unknown, call: FailedCall): unknown {
   if (code === "53100")
     return say("STORE_FULL", "the server has no space left; nothing was written");
   if (code === "25006")
-    return say("STORE_READONLY", "the server takes no writes, a replica perhaps");
+    return say(
+      "STORE_READONLY",
+      "the server takes no writes: it is a replica, so that the primary is to be named in the store's URL, or its transactions are read-only (default_transaction_read_only); agstate doctor tells which",
+    );
   if (code === "42501")
     return say(
       "STORE_READONLY",

@@ -50,7 +50,7 @@ export async function migrate(
       );
       if (found?.there !== true) await run(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
       await run(`SET LOCAL search_path TO ${quoteIdentifier(schema)}`);
-      const done = await applied(run, schema);
+      const { done } = await applied(run, schema);
       checkVersion(done, schema);
       await runMigrations(run, schema, done);
       await fillMeta(run, options, region);
@@ -64,19 +64,25 @@ export async function migrate(
   }
 }
 
-/** The names of the migrations that a schema has had; none when there is no such schema yet. */
-async function applied(run: Run, schema: string): Promise<string[]> {
+/** The names of the migrations that a schema has had, none when there is no such schema yet; and what server it is on. */
+async function applied(run: Run, schema: string): Promise<{ done: string[]; standby: boolean }> {
   const table = `${quoteIdentifier(schema)}.migrations`;
-  const [row] = await run<{ there: string | null }>("SELECT to_regclass($1) AS there", [table]);
-  if (row?.there == null) return [];
+  const [row] = await run<{ there: string | null; standby: boolean }>(
+    "SELECT to_regclass($1) AS there, pg_is_in_recovery() AS standby",
+    [table],
+  );
+  const standby = row?.standby === true;
+  if (row?.there == null) return { done: [], standby };
   const found = await run<{ name: string }>(`SELECT name FROM ${table} ORDER BY name`);
-  return found.map(({ name }) => name);
+  return { done: found.map(({ name }) => name), standby };
 }
 
 /** Which migrations a schema has had, and which it lacks. */
 export interface MigrationStatus {
   readonly applied: readonly string[];
   readonly pending: readonly string[];
+  /** Whether the server follows another. */
+  readonly standby: boolean;
 }
 
 export async function migrationStatus(
@@ -91,8 +97,9 @@ export async function migrationStatus(
 }
 
 export async function readStatus(run: Run, schema: string): Promise<MigrationStatus> {
-  const done = await applied(run, schema);
-  return { applied: done, pending: migrationFiles().filter((name) => !done.includes(name)) };
+  const { done, standby } = await applied(run, schema);
+  const pending = migrationFiles().filter((name) => !done.includes(name));
+  return { applied: done, pending, standby };
 }
 
 /** @throws AgstateError `STORE_TOO_NEW` */

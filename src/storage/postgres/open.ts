@@ -74,7 +74,7 @@ export async function migratePostgres(
   options: Omit<PostgresOptions, "create">,
   dryRun: boolean,
   setup: Setup = {},
-): Promise<MigrationStatus & { readonly location: string }> {
+): Promise<Omit<MigrationStatus, "standby"> & { readonly location: string }> {
   const { target, connection } = connect(options);
   try {
     const before = await migrationStatus(connection, target.schema);
@@ -82,7 +82,8 @@ export async function migratePostgres(
     if (!dryRun && (before.pending.length > 0 || Object.keys(setup).length > 0)) {
       await migrate(connection, target.schema, options, options.region ?? null, setup);
     }
-    return { ...before, location: connection.location };
+    const { applied, pending } = before;
+    return { applied, pending, location: connection.location };
   } finally {
     await connection.close();
   }
@@ -107,7 +108,8 @@ async function prepare(
   options: PostgresOptions,
 ): Promise<void> {
   // Cheap, and without a lock, for all who find everything done.
-  const { applied, pending } = await migrationStatus(connection, schema);
+  const { applied, pending, standby } = await migrationStatus(connection, schema);
+  if (standby) connection.suspectReplica();
   checkVersion(applied, schema);
   if (pending.length === 0) return;
   if (!options.create) {

@@ -35,6 +35,7 @@ import type { Connection } from "./connection.js";
 import type { Queries } from "./queries.js";
 import { encodeRedaction, type RedactedColumns } from "./redact.js";
 import { explainMaintainRefusal } from "./refusal.js";
+import { type ReplicaColumns, replicaOf } from "./replica.js";
 import {
   type BelowColumns,
   belowOf,
@@ -342,11 +343,9 @@ export class PostgresStorage implements Storage {
 
   async describe(): Promise<StoreDescription> {
     const { connection, queries } = this.parts;
-    const rows = await connection.query<{ key: string; value: string | null }>(
-      queries.meta,
-      [],
-      "meta",
-    );
+    const rows = await connection.query<MetaColumns & ReplicaColumns>(queries.meta, [], "meta");
+    const replica = rows[0] === undefined ? null : replicaOf(rows[0]);
+    connection.foundReplica(replica !== null);
     const meta = new Map(rows.map(({ key, value }) => [key, value]));
     return {
       backend: "postgres",
@@ -354,7 +353,12 @@ export class PostgresStorage implements Storage {
       schemaVersion: SCHEMA_VERSION,
       storeId: meta.get("store_id") ?? "",
       region: meta.get("region") ?? null,
+      replica,
     };
+  }
+
+  mayBeReplica(): boolean {
+    return this.parts.connection.mayBeReplica;
   }
 
   async close(): Promise<void> {
@@ -394,6 +398,11 @@ export class PostgresStorage implements Storage {
 }
 
 type Columns<Row> = Row & Record<string, unknown>;
+
+interface MetaColumns {
+  readonly key: string;
+  readonly value: string | null;
+}
 
 interface SeenColumns {
   readonly id: string;

@@ -1,3 +1,5 @@
+import { REPLICA } from "./replica.js";
+
 /** Ids that come as one string of bytes, as a table `wanted (id, n)` in their order. */
 const WANTED = `(SELECT substring($2::bytea FROM 32 * i + 1 FOR 32) AS id, i AS n
     FROM generate_series(0, length($2::bytea) / 32 - 1) AS i) AS wanted`;
@@ -140,7 +142,7 @@ export function queries(s: string) {
     moves: `SELECT t.workflow_id AS key, sum(t.seq)::text AS moves FROM ${s}.refs AS t
       WHERE t.workflow_id = ANY ($1::uuid[]) GROUP BY t.workflow_id`,
 
-    meta: `SELECT t.key, t.value FROM ${s}.meta AS t`,
+    meta: `SELECT t.key, t.value, r.* FROM ${s}.meta AS t CROSS JOIN (${REPLICA}) AS r`,
   };
 }
 

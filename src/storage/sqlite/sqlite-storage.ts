@@ -329,6 +329,7 @@ export class SqliteStorage implements Storage {
       schemaVersion: schemaVersion(db),
       storeId: meta("store_id") ?? "",
       region: meta("region"),
+      replica: null,
     }));
   }
 

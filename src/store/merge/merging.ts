@@ -290,6 +290,7 @@ export class StoredMerge {
       resolvers?: MergeOptions["resolvers"];
     } = {},
   ): Promise<void> {
+    await this.repository.mustBePrimary("resolve a conflict");
     this.current = await resolveStored(
       this.repository,
       this.current,
@@ -310,6 +311,7 @@ export class StoredMerge {
     > = {},
   ): Promise<MergeResult> {
     const { repository, current } = this;
+    await repository.mustBePrimary("continue a merge");
     const request = await requestOf(repository, current, options);
     const run = new MergeRun(repository, request);
     const gone = removal(current, request.author, `${request.operation}: finished`);
@@ -328,6 +330,7 @@ export class StoredMerge {
   /** Gives the merge up; what was resolved stays reachable through the reflog. */
   async abort(options: { actor?: string } = {}): Promise<void> {
     const { current, repository } = this;
+    await repository.mustBePrimary("abort a merge");
     const actor = options.actor ?? current.stored.author;
     const update = removal(current, actor, `${current.stored.operation}: aborted`);
     const [answer] = await repository.refs.apply({ updates: [update] });

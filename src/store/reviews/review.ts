@@ -138,6 +138,7 @@ export class Review {
     checkIdentity("actor", actor);
     checkOneLine("reason", reason);
     const { repository } = this;
+    await repository.mustBePrimary("decide a review");
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const { record } = this.stored;
       const at = repository.context.now();
