@@ -143,6 +143,7 @@ export type {
   ResolveFunction,
   StoredMergeInfo,
 } from "./store/merge/types.js";
+export type { ReadFrom } from "./store/primary.js";
 export type { DeclarationChange, RedeclareOptions } from "./store/redeclare.js";
 export type {
   HistoryReport,

@@ -77,10 +77,16 @@ export function reportError(error: unknown, json: boolean): number {
   return EXIT_OF_CODE[known.code];
 }
 
-/** Tells of what goes on without something that was asked for. */
-export function reportWarning(message: string, json: boolean): void {
+/** Tells of what goes on without something that was asked for, or by something else. */
+export function reportWarning(
+  message: string,
+  json: boolean,
+  details: Readonly<Record<string, unknown>> = {},
+): void {
   process.stderr.write(
-    json ? `${JSON.stringify({ warning: { message } })}\n` : `agstate: ${escapeLine(message)}\n`,
+    json
+      ? `${JSON.stringify({ warning: { message, ...details } })}\n`
+      : `agstate: ${escapeLine(message)}\n`,
   );
 }
 

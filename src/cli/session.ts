@@ -5,9 +5,10 @@ import { AgstateError, isAgstateError } from "../core/errors.js";
 import type { Limits } from "../core/limits.js";
 import type { Regions } from "../residency/router/regions.js";
 import type { Storage } from "../storage/port.js";
+import { ageOf } from "../store/primary.js";
 import type { Workflow } from "../store/workflow.js";
 import { type OpenStoreOptions, openStore, type Store } from "../store.js";
-import { Output } from "./output.js";
+import { Output, reportWarning } from "./output.js";
 import { wantedOf } from "./telemetry/wanted.js";
 
 /** The options that every command takes. */
@@ -30,6 +31,7 @@ export class Session {
   readonly out: Output;
   private opened: Store | null = null;
   private routed: Regions | undefined;
+  private warned = false;
 
   constructor(readonly options: GlobalOptions) {
     this.out = new Output(options.json === true, wantsColour(options));
@@ -52,7 +54,17 @@ export class Session {
   async store(): Promise<Store> {
     if (this.regionsFile() !== undefined) throw needsStore();
     this.opened ??= await openStore(this.storeUrl(), { create: false, ...(await this.ways()) });
+    await this.warnOfReplica(this.opened);
     return this.opened;
+  }
+
+  /** Says, before anything is read there, that it is a replica that is read, and how far that has come; once. */
+  private async warnOfReplica(read: Pick<Store | Workflow, "readFrom">): Promise<void> {
+    if (this.warned) return;
+    const { replica } = await read.readFrom();
+    if (replica === null) return;
+    this.warned = true;
+    reportWarning(`read from a replica, ${ageOf(replica)}`, this.out.json, { replica });
   }
 
   /** How every store is opened: with a limit to the wait, and, where nothing is exported, nobody to tell. */
@@ -153,13 +165,18 @@ export class Session {
   /** The workflow: the named one, or the only one of the store, or of all regions. */
   async workflow(named = this.namedWorkflow()): Promise<Workflow> {
     const holder = (await this.regions()) ?? (await this.store());
-    if (named !== undefined) return holder.workflow(named);
+    const open = async (id: string) => {
+      const workflow = await holder.workflow(id);
+      await this.warnOfReplica(workflow);
+      return workflow;
+    };
+    if (named !== undefined) return open(named);
     const ids: string[] = [];
     for await (const id of this.workflowIds()) {
       ids.push(id);
       if (ids.length > 1) break;
     }
-    if (ids.length === 1) return holder.workflow(ids[0] as string);
+    if (ids.length === 1) return open(ids[0] as string);
     const where = holder === this.routed ? "the catalogue of regions" : "the store";
     throw new AgstateError(
       ids.length === 0 ? "WORKFLOW_NOT_FOUND" : "INVALID_ARGUMENT",
@@ -187,7 +204,11 @@ export class Session {
     const regions = await this.regions();
     if (regions === undefined) return yield await this.store();
     if (this.namedWorkflow() !== undefined) return yield (await this.workflow()).internals.storage;
-    for (const { name } of await regions.regions()) yield await regions.store(name);
+    for (const { name } of await regions.regions()) {
+      const store = await regions.store(name);
+      await this.warnOfReplica(store);
+      yield store;
+    }
   }
 
   private async *workflowIds(): AsyncGenerator<string, void, undefined> {

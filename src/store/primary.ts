@@ -18,18 +18,16 @@ export function refuseReplica({ location, replica }: StoreDescription, what: str
   if (replica === null) return;
   throw new AgstateError(
     "STORE_READONLY",
-    `to ${what} takes the primary, as a replica may say what is not so any more, and store ${location} is a replica, ${ageOf(replica)}; name the primary in the store's URL`,
+    `store ${location} is a replica, ${ageOf(replica)}, and what it says may not be so any more: to ${what}, name the primary in the store's URL`,
     { location, operation: what, replica },
   );
 }
 
 /** How old what a replica says may be, and how far it has come, in words. */
 export function ageOf({ behindMs, position }: Replica): string {
-  const behind =
-    behindMs === null
-      ? "behind by nobody knows how much"
-      : `${behindMs === 0 ? "" : "at most "}${(behindMs / 1000).toFixed(1)} s behind`;
-  return `${behind} (at ${position})`;
+  if (behindMs === null) return `behind by nobody knows how much (at ${position})`;
+  if (behindMs === 0) return `with all that it was told of (at ${position})`;
+  return `at most ${(behindMs / 1000).toFixed(1)} s behind (at ${position})`;
 }
 
 /** Where reads come from. */

@@ -16,6 +16,8 @@ export interface TestServer {
   readonly url: string;
   /** Where its files are. */
   readonly directory: string;
+  /** Its program. */
+  readonly program: string;
   start(): Promise<void>;
   /** Stops it as a crash would: no checkpoint, connections cut. */
   crash(): Promise<void>;
@@ -76,6 +78,7 @@ export async function startServer(): Promise<TestServer> {
   }
   return {
     directory: join(folder, "data"),
+    program: running()?.spawnfile as string,
     url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
     start: () => server.start(),
     async crash() {

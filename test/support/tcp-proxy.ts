@@ -10,21 +10,28 @@ export interface TcpProxy {
   cut(): void;
   /** Lets nothing through any more on the connections that there are, in the given direction or both, and breaks none. */
   freeze(direction?: "answers"): void;
+  /** Lets new connections come out at another port, as a name does that was given to another server. */
+  leadTo(port: number): void;
   /** Takes no new connections. */
   refuse(): void;
   /** How many answers were lost. */
   readonly lost: number;
 }
 
-/** Starts a proxy on loopback. */
-export async function startProxy(host: string, port: number): Promise<TcpProxy> {
+/**
+ * Starts a proxy on loopback.
+ *
+ * @param hidden the name of a setting that the server reports and clients are not told of, as through some poolers
+ */
+export async function startProxy(host: string, port: number, hidden?: string): Promise<TcpProxy> {
+  let target = port;
   const sockets = new Set<Socket>();
   const upstreams = new Set<Socket>();
   const frozen = new Set<Socket>();
   let losing = false;
   let lost = 0;
   const server = createServer((client) => {
-    const upstream = connect(port, host);
+    const upstream = connect(target, host);
     upstreams.add(upstream);
     /** Whether what the server says on this connection is lost from now on. */
     let armed = false;
@@ -48,6 +55,8 @@ export async function startProxy(host: string, port: number): Promise<TcpProxy> 
     upstream.on("data", (data) => {
       if (frozen.has(upstream)) return;
       if (!armed) {
+        const at = hidden === undefined ? -1 : data.indexOf(`${hidden}\0`);
+        if (at >= 0) data.write("x", at);
         client.write(data);
         return;
       }
@@ -74,6 +83,9 @@ export async function startProxy(host: string, port: number): Promise<TcpProxy> 
     },
     freeze: (direction) => {
       for (const socket of direction === "answers" ? upstreams : sockets) frozen.add(socket);
+    },
+    leadTo: (other) => {
+      target = other;
     },
     refuse: () => {
       server.close();

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { exportWorkflow } from "../../git/export-workflow.js";
 import { recordExport } from "../../store/erase/exports.js";
+import { reportWarning } from "../output.js";
 import { escapeLine } from "../render/escape.js";
 import { plural } from "../render/sizes.js";
 import { type Session, userName } from "../session.js";
@@ -18,6 +19,11 @@ export async function run(
   const result = await exportWorkflow(workflow, directory, { redacted });
   const tips = (await workflow.refs()).map(({ id }) => id);
   await recordExport(workflow.internals, directory, exporter(), tips);
+  if ((await workflow.readFrom()).stale) {
+    const message =
+      "a replica takes no writes, so that this export is not on record: whoever erases has to be told of it";
+    reportWarning(message, out.json);
+  }
   if (out.json) return void (await out.value({ directory, ...result }));
   await out.line(
     `Wrote ${plural(result.objects, "object")} and ${plural(result.refs, "ref")} to ${escapeLine(directory)}.`,

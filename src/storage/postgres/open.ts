@@ -59,7 +59,15 @@ export async function openPostgresStorage(options: PostgresOptions): Promise<Sto
       // What a worker of a distributed store notifies does not reach its coordinator.
       poll: distributed || target.watch === "poll",
     });
-    const parts = { connection, schema, queries: queries(schema), keys, writer, watching };
+    const parts = {
+      connection,
+      schema,
+      queries: queries(schema),
+      keys,
+      writer,
+      watching,
+      distributed,
+    };
     const storage = new PostgresStorage(parts);
     await checkRegion(storage, options.region);
     return closedGuard(storage);

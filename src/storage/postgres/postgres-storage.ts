@@ -35,7 +35,7 @@ import type { Connection } from "./connection.js";
 import type { Queries } from "./queries.js";
 import { encodeRedaction, type RedactedColumns } from "./redact.js";
 import { explainMaintainRefusal } from "./refusal.js";
-import { type ReplicaColumns, replicaOf } from "./replica.js";
+import { REPLICA, type ReplicaColumns, replicaOf } from "./replica.js";
 import {
   type BelowColumns,
   belowOf,
@@ -62,6 +62,8 @@ export interface PostgresParts {
   readonly keys: WorkflowKeys;
   readonly writer: Writer;
   readonly watching: ServerWatching;
+  /** Its tables are distributed over workers. */
+  readonly distributed: boolean;
 }
 
 /** How many ids, or rows with bodies, one statement reads. */
@@ -342,8 +344,8 @@ export class PostgresStorage implements Storage {
   }
 
   async describe(): Promise<StoreDescription> {
-    const { connection, queries } = this.parts;
-    const rows = await connection.query<MetaColumns & ReplicaColumns>(queries.meta, [], "meta");
+    const { connection } = this.parts;
+    const rows = await this.meta();
     const replica = rows[0] === undefined ? null : replicaOf(rows[0]);
     connection.foundReplica(replica !== null);
     const meta = new Map(rows.map(({ key, value }) => [key, value]));
@@ -365,6 +367,19 @@ export class PostgresStorage implements Storage {
     await this.parts.writer.drain();
     await this.parts.watching.close();
     await this.parts.connection.close();
+  }
+
+  private async meta(): Promise<(MetaColumns & ReplicaColumns)[]> {
+    const { connection, queries, distributed } = this.parts;
+    const ask = <Row>(text: string, name = "meta") =>
+      connection.query<Columns<Row>>(text, [], name);
+    if (!distributed) return ask(queries.metaOnServer);
+    // What is asked beside a table a worker may answer, of itself.
+    const [rows, [server]] = await Promise.all([
+      ask<MetaColumns>(queries.meta),
+      ask<ReplicaColumns>(REPLICA, "replica"),
+    ]);
+    return rows.map((row) => ({ ...row, ...(server as ReplicaColumns) }));
   }
 
   private collecting<T>(call: Promise<T>): Promise<T> {

@@ -142,7 +142,8 @@ export function queries(s: string) {
     moves: `SELECT t.workflow_id AS key, sum(t.seq)::text AS moves FROM ${s}.refs AS t
       WHERE t.workflow_id = ANY ($1::uuid[]) GROUP BY t.workflow_id`,
 
-    meta: `SELECT t.key, t.value, r.* FROM ${s}.meta AS t CROSS JOIN (${REPLICA}) AS r`,
+    meta: `SELECT t.key, t.value FROM ${s}.meta AS t`,
+    metaOnServer: `SELECT t.key, t.value, r.* FROM ${s}.meta AS t CROSS JOIN (${REPLICA}) AS r`,
   };
 }
 
