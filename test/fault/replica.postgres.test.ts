@@ -338,6 +338,18 @@ describe("a replica that has come up", () => {
     expect((await moved.preview(["a/work"])).status).toBe("fast-forward");
   });
 
+  it("is known, where nothing else tells of it, once it has refused a write", async () => {
+    const own = Number(new URL(primary.url).port);
+    const proxy = await startProxy("127.0.0.1", own, "in_hot_standby");
+    const moved = await (await opened(through(proxy.port))).workflow("w");
+    const branch = await moved.branch("b/work");
+    proxy.leadTo(Number(new URL(standby.url).port));
+    proxy.cut();
+    const late = branch.commit({ state: { n: 9 } });
+    await expect(late).rejects.toEqual(agstateError("STORE_READONLY", { code: "25006" }));
+    await expect(moved.preview(["a/work"])).rejects.toEqual(READONLY);
+  });
+
   it("is told of by the command line in one line, whatever is read, and refused what decides", () => {
     const on = (...args: string[]) => cli.run(["--store", standby.url, "-w", "w", ...args]);
     for (const args of [["log"], ["status"], ["audit", "verify"]]) {
