@@ -9,6 +9,7 @@ export type { JsonValue } from "./core/json.js";
 export { DEFAULT_LIMITS, type Limits } from "./core/limits.js";
 export type { RetentionPolicy } from "./core/period.js";
 export type { StepCall, StepClass, StepGrant, StepHooks, StepOutcome } from "./core/step-hooks.js";
+export type { Environment } from "./core/variables.js";
 export { isWithheld, Withheld, type WithheldReason } from "./core/withheld.js";
 export { readGovernanceFile } from "./governance/file.js";
 export {
@@ -40,7 +41,6 @@ export {
   type Regions,
   type StoreStatus,
 } from "./residency/router/regions.js";
-export type { Environment } from "./residency/variables.js";
 export type { BoundPath, FoundOut, ReviewStatus, ReviewSubject } from "./reviews/record.js";
 export type {
   CheckContext,

@@ -5,8 +5,9 @@ import { isJsonObject } from "../core/json.js";
 import { formatPointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
 import { parseRetention, retentionText } from "../core/period.js";
+import type { Environment } from "../core/variables.js";
 import { compileIsolation } from "../objects/isolation.js";
-import { type Environment, type FilledUrl, fillUrl } from "./variables.js";
+import { type FilledUrl, fillUrl } from "./variables.js";
 
 /** A region as a file of regions has it. */
 export interface RegionConfig {

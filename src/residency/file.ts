@@ -1,13 +1,8 @@
-import { readFile, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { AgstateError, isAgstateError } from "../core/errors.js";
-import { parsePointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
-import { placeOf } from "../objects/json-place.js";
-import { parseStrictJson } from "../objects/strict-json.js";
-import { decodeText } from "../objects/utf8-text.js";
+import type { Environment } from "../core/variables.js";
+import { locatedIn, readJsonFile } from "../objects/json-file.js";
 import { type CheckedRegions, checkRegions, type RegionsConfig } from "./config.js";
-import type { Environment } from "./variables.js";
 
 /** The largest file of regions, in bytes. */
 const REGIONS_FILE_MAX_BYTES = 1024 * 1024;
@@ -27,49 +22,18 @@ export async function readRegions(
     try {
       return checkRegions(source, { what, environment, directory: process.cwd() });
     } catch (error) {
-      throw located(error, what);
+      throw locatedIn(error, what);
     }
   }
   const what = `regions file ${quoteForMessage(source)}`;
-  const text = decodeText(await bytesOf(source, what), what);
-  const value = parseStrictJson(text, what);
+  const { text, value } = await readJsonFile(source, {
+    what,
+    remedy: `name a JSON file with "catalogue" and "regions"`,
+    maxBytes: REGIONS_FILE_MAX_BYTES,
+  });
   try {
     return checkRegions(value, { what, environment, directory: dirname(resolve(source)) });
   } catch (error) {
-    throw located(error, what, text);
+    throw locatedIn(error, what, text);
   }
-}
-
-async function bytesOf(path: string, what: string): Promise<Buffer> {
-  try {
-    const { size } = await stat(path);
-    if (size > REGIONS_FILE_MAX_BYTES) {
-      throw new AgstateError(
-        "LIMIT_EXCEEDED",
-        `${what} has ${size} bytes; at most ${REGIONS_FILE_MAX_BYTES} are allowed`,
-        { size, limit: REGIONS_FILE_MAX_BYTES },
-      );
-    }
-    return await readFile(path);
-  } catch (error) {
-    if (isAgstateError(error)) throw error;
-    throw new AgstateError(
-      "INVALID_ARGUMENT",
-      `cannot read ${what}: ${(error as Error).message}; name a JSON file with "catalogue" and "regions"`,
-      { file: path },
-      { cause: error },
-    );
-  }
-}
-
-/** Says in which file it is wrong, and where there. */
-function located(error: unknown, what: string, text?: string): unknown {
-  if (!isAgstateError(error, "INVALID_VALUE")) return error;
-  const place =
-    text === undefined ? undefined : placeOf(text, parsePointer(String(error.details.at)));
-  const where = place === undefined ? "" : ` (line ${place.line}, column ${place.column})`;
-  return new AgstateError("INVALID_VALUE", `${what}: ${error.message}${where}`, {
-    ...error.details,
-    ...place,
-  });
 }

@@ -26,7 +26,7 @@ const CHECK_DEFAULTS = {
 } as const;
 
 /** The widest bounds that a caller may set; timers hold no longer time. */
-const BOUNDS: Readonly<
+export const CHECK_BOUNDS: Readonly<
   Record<keyof typeof CHECK_DEFAULTS, readonly [least: number, most: number]>
 > = {
   timeoutMs: [1, 2 ** 31 - 1],
@@ -153,7 +153,7 @@ function noChecker({ type }: Resource, checkers: Checkers): Observation {
 
 function boundsOf(given: CheckBounds): Required<CheckBounds> {
   const bounds: Record<keyof CheckBounds, number> = { ...CHECK_DEFAULTS };
-  for (const [name, [least, most]] of Object.entries(BOUNDS)) {
+  for (const [name, [least, most]] of Object.entries(CHECK_BOUNDS)) {
     const bound = name as keyof CheckBounds;
     const value = given[bound];
     if (value === undefined) continue;

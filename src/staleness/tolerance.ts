@@ -4,7 +4,8 @@ import { isJsonObject } from "../core/json.js";
 import { quoteForMessage } from "../core/names.js";
 import type { Tolerance } from "./types.js";
 
-const MAX_AGE = /^max-age=(\d+(?:\.\d+)? ?[a-z]+)$/i;
+const TIME = /^\d+(?:\.\d+)? ?[a-z]+$/i;
+const MAX_AGE = "max-age=";
 
 /**
  * Reads a tolerance: `exact`, `ignore`, `max-age=1h`, or an object with `maxAgeMs`.
@@ -14,8 +15,7 @@ const MAX_AGE = /^max-age=(\d+(?:\.\d+)? ?[a-z]+)$/i;
 export function parseTolerance(given: unknown): Tolerance {
   if (given === "exact" || given === "ignore") return given;
   if (typeof given === "string") {
-    const time = MAX_AGE.exec(given)?.[1];
-    const value = time === undefined ? undefined : ms(time as ms.StringValue);
+    const value = given.startsWith(MAX_AGE) ? parseTime(given.slice(MAX_AGE.length)) : undefined;
     if (isMaxAge(value)) return { maxAgeMs: value };
     throw invalid(quoteForMessage(given));
   }
@@ -23,6 +23,13 @@ export function parseTolerance(given: unknown): Tolerance {
     return { maxAgeMs: given.maxAgeMs };
   }
   throw invalid(isJsonObject(given) ? "an object" : typeof given);
+}
+
+/** A time such as `10s` or `1.5h`, in whole milliseconds; undefined for anything else. */
+export function parseTime(given: unknown): number | undefined {
+  if (typeof given !== "string" || !TIME.test(given)) return undefined;
+  const timeMs = ms(given as ms.StringValue);
+  return timeMs === undefined || !Number.isFinite(timeMs) ? undefined : Math.round(timeMs);
 }
 
 /** A tolerance as `parseTolerance` reads it. */

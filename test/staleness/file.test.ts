@@ -45,6 +45,8 @@ const observe = (root: string, id: string, signal = new AbortController().signal
 const versionOf = (content: string | Buffer) =>
   `sha256:${createHash("sha256").update(content).digest("hex")}`;
 
+const AT = { now: 0, observedAt: 0 };
+
 const AWAY = {
   kind: "unknown",
   why: "refused: a symbolic link leads out of the root, or to nothing",
@@ -207,10 +209,10 @@ describe("the checker of files", () => {
   it("knows a version of its own form only", () => {
     const { compare } = fileChecker({ root: "." });
     const [one, other] = [versionOf("1"), versionOf("2")];
-    expect(compare?.(one, one, { now: 0 })).toBe("same");
-    expect(compare?.(one, other, { now: 0 })).toBe("changed");
+    expect(compare?.(one, one, AT)).toBe("same");
+    expect(compare?.(one, other, AT)).toBe("changed");
     for (const text of [one.toUpperCase(), `${one}0`, `${one}\n`, "etag:x"]) {
-      expect(compare?.(text, text, { now: 0 })).toEqual({
+      expect(compare?.(text, text, AT)).toEqual({
         unknown: "the version on record is none of a file",
       });
     }

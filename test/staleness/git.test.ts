@@ -17,6 +17,7 @@ import { usually } from "../support/runs.js";
 
 const folder = temporaryFolder();
 const context = { signal: new AbortController().signal, now: Date.now };
+const AT = { now: 0, observedAt: 0 };
 const WHO = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
 
 const newFolder = () => mkdtempSync(join(folder, "root-"));
@@ -243,11 +244,11 @@ describe("the checker of Git's refs, in repositories below its root", () => {
   it("knows a version of its own form only", () => {
     const { compare } = gitChecker({});
     const [one, other] = ["1".repeat(40), "2".repeat(40)];
-    expect(compare?.(one, one, { now: 0 })).toBe("same");
-    expect(compare?.(one, other, { now: 0 })).toBe("changed");
-    expect(compare?.(one, "1".repeat(64), { now: 0 })).toBe("changed");
+    expect(compare?.(one, one, AT)).toBe("same");
+    expect(compare?.(one, other, AT)).toBe("changed");
+    expect(compare?.(one, "1".repeat(64), AT)).toBe("changed");
     for (const text of ["main", "A".repeat(40), "1".repeat(39), `${one}\n`]) {
-      expect(compare?.(text, text, { now: 0 })).toEqual({
+      expect(compare?.(text, text, AT)).toEqual({
         unknown: "the version on record is none of a ref",
       });
     }

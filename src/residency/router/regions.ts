@@ -1,6 +1,7 @@
 import type { Classification } from "../../core/classification.js";
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import { checkIdentity, quoteForMessage } from "../../core/names.js";
+import type { Environment } from "../../core/variables.js";
 import { compileIsolation } from "../../objects/isolation.js";
 import type { Storage } from "../../storage/port.js";
 import { recordRefused } from "../../store/audit/refused.js";
@@ -13,7 +14,6 @@ import type { CheckedRegion, CheckedRegions, RegionsConfig } from "../config.js"
 import { refuseClassification, regionNamed } from "../errors.js";
 import { readRegions } from "../file.js";
 import type { Placement } from "../placement.js";
-import type { Environment } from "../variables.js";
 import { CATALOGUE_WORKFLOW, Catalogue } from "./catalogue.js";
 import { withDefaults } from "./defaults.js";
 import { ForeignPayloads } from "./foreign-regions.js";
