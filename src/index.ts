@@ -42,6 +42,14 @@ export {
   type StoreStatus,
 } from "./residency/router/regions.js";
 export type { BoundPath, FoundOut, ReviewStatus, ReviewSubject } from "./reviews/record.js";
+export type { CheckBounds } from "./staleness/check.js";
+export { boundsOf, createCheckers, readCheckersFile } from "./staleness/config.js";
+export type { CheckerConfig } from "./staleness/config-check.js";
+export type {
+  FingerprintDrift,
+  FingerprintRecord,
+  Fingerprints,
+} from "./staleness/fingerprints.js";
 export type {
   CheckContext,
   CheckedResource,

@@ -3,6 +3,7 @@ import { VERSION } from "../core/version.js";
 import { addAuditCommands } from "./audit-commands.js";
 import { command, count, type MakeAction, type Run } from "./command.js";
 import { addEraseCommand } from "./erase-commands.js";
+import { addHandoffCommands } from "./handoff-commands.js";
 import { addHoldCommands } from "./hold-commands.js";
 import { addKeyCommands } from "./key-commands.js";
 import { addMergeCommands } from "./merge-commands.js";
@@ -190,6 +191,7 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
 
   program.commandsGroup("Steps:");
   addStepCommands(program, action);
+  addHandoffCommands(program, action);
   addReviewCommands(program, action);
   addRulesCommands(program, action);
 

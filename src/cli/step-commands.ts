@@ -11,10 +11,6 @@ export function addStepCommands(program: Command, action: MakeAction): void {
     .option("-n, --max-count <n>", "at most so many", count)
     .action(action(() => import("./commands/steps.js")));
 
-  command(program, "resume [branch]", "show where a branch goes on, and what is in doubt").action(
-    action(() => import("./commands/resume.js")),
-  );
-
   const step = command(program, "step", "show a step, or say what became of one");
   command(step, "show <number> [branch]", "show what a step was given, and what came out").action(
     action(() => import("./commands/step-show.js")),

@@ -1,6 +1,7 @@
 import { AgstateError } from "../core/errors.js";
 import { quoteForMessage } from "../core/names.js";
-import type { ToolCall } from "./spec.js";
+import { httpReliance } from "./http-reliance.js";
+import type { ReliedOn, ToolCall } from "./spec.js";
 
 const HEADER = "Idempotency-Key";
 
@@ -12,6 +13,11 @@ const BODY_SHOWN_LENGTH = 200;
 export interface IdempotentRequest extends RequestInit {
   /** What sends it; default the global `fetch`. */
   readonly fetch?: typeof fetch;
+  /**
+   * What may become of what a GET reads until the work is taken up again, as of `relyOn`; false: the step does not rely
+   * on it. Default: as whoever hands the work off says.
+   */
+  readonly relyOn?: false | NonNullable<ReliedOn["tolerance"]>;
 }
 
 /** An answer of a service that does not say that it did what it was asked for. */
@@ -52,22 +58,34 @@ export class HttpError extends Error {
  * key are not followed unless it says `redirect: "follow"`: they may turn a POST into a GET, which does
  * nothing and is answered with 200.
  *
+ * What a GET reads, the step relies on (`call.relyOn`): its URL, without what may be a secret in it, and the version that the
+ * answer says it is of.
+ *
  * The request ends with the call's `signal`, and with its own. Make it inside the tool: a body that
  * is a stream, or a `Request`, can be sent only once.
  *
  * @throws HttpError; AgstateError `INVALID_ARGUMENT` when it has another key; what `fetch` throws
  */
 export async function idempotentFetch(
-  call: Pick<ToolCall, "key" | "signal">,
+  call: Pick<ToolCall, "key" | "signal"> & Partial<Pick<ToolCall, "relyOn">>,
   input: string | URL | Request,
-  { fetch: send = fetch, ...init }: IdempotentRequest = {},
+  { fetch: send = fetch, relyOn, ...init }: IdempotentRequest = {},
 ): Promise<Response> {
   const request = input instanceof Request ? input : undefined;
   const own = init.signal === undefined ? request?.signal : init.signal;
   const signal = own == null ? call.signal : AbortSignal.any([call.signal, own]);
   const response = await send(input, { ...init, ...keyed(call.key, init, request), signal });
-  if (response.ok) return response;
   const method = (init.method ?? request?.method ?? "GET").toUpperCase();
+  if (response.ok) {
+    const read = method === "GET" && relyOn !== false && call.relyOn !== undefined;
+    const reliance = read
+      ? httpReliance(request?.url ?? String(input), response.headers, Date.now())
+      : null;
+    if (reliance !== null) {
+      await call.relyOn?.({ ...reliance, ...(relyOn && { tolerance: relyOn }) });
+    }
+    return response;
+  }
   const { origin, pathname } = new URL(request?.url ?? String(input));
   const body = await bodyOf(response);
   throw new HttpError(method, `${origin}${pathname}`, response.status, response.headers, body);

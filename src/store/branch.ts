@@ -304,8 +304,16 @@ export class Branch {
    * @throws AgstateError `INVALID_VALUE`, `INVALID_NAME`, `LIMIT_EXCEEDED`, `REF_EXISTS` when the tag is taken, `REF_CONFLICT`
    */
   async handoff(options: HandoffOptions): Promise<Handoff> {
+    await this.repository.mustBePrimary("hand off");
     const { handOff } = await import("./handoff/handoff.js");
     return handOff(this.repository, this, options);
+  }
+
+  /** The hand-off at the handle's head that nobody has taken up; null when there is none, or it is not told. */
+  async handedOff(): Promise<Handoff | null> {
+    if (this.#head.commit.root.envelope === undefined) return null;
+    const { handedOffAt } = await import("./handoff/mark.js");
+    return handedOffAt(this.repository, this.#head.commit);
   }
 
   /**
@@ -316,6 +324,8 @@ export class Branch {
   async freshness(
     options: FreshnessOptions & { readonly from?: string } = {},
   ): Promise<FreshnessReport> {
+    // What a replica's head relies on may not be what work would go on from.
+    await this.repository.mustBePrimary("check what work relies on");
     const { checkFreshness } = await import("./handoff/resume.js");
     return checkFreshness(this.repository, this, options);
   }
@@ -328,6 +338,7 @@ export class Branch {
    *   somebody else took it up or handed it off meanwhile
    */
   async resume(options: ResumeOptions = {}): Promise<ResumeReport> {
+    await this.repository.mustBePrimary("resume");
     const { resume } = await import("./handoff/resume.js");
     return resume(this.repository, this, options);
   }

@@ -1,5 +1,5 @@
 import { hasOwn } from "../core/json.js";
-import type { SecretKeys } from "./secret-keys.js";
+import type { SecretKeys } from "../core/secret-keys.js";
 
 /** Members by which objects name what their member `value` is, as lists of headers and of variables do. */
 const NAMING = ["name", "key", "header", "field", "id"] as const;

@@ -1,8 +1,8 @@
 import { AgstateError } from "../core/errors.js";
 import type { JsonValue } from "../core/json.js";
+import { type SecretKeys, secretKeys } from "../core/secret-keys.js";
 import { isWithheld } from "../core/withheld.js";
 import { isAfterSecretName, isNamedSecret } from "./named-values.js";
-import { type SecretKeys, secretKeys } from "./secret-keys.js";
 import { REDACTED, redactText } from "./secret-texts.js";
 
 /** How much of a payload is told, in bytes of UTF-8. */

@@ -1,4 +1,4 @@
-import { type SecretKeys, secretKeys } from "./secret-keys.js";
+import { type SecretKeys, secretKeys } from "../core/secret-keys.js";
 
 /** What stands in the place of a secret. */
 export const REDACTED = "[redacted]";

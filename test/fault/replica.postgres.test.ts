@@ -104,6 +104,9 @@ describe("a replica that is behind", () => {
 
     // What is decided is refused at once, and on the primary is right.
     await expect(branch.resumePoint()).rejects.toEqual(READONLY);
+    await expect(branch.freshness()).rejects.toEqual(READONLY);
+    await expect(branch.resume()).rejects.toEqual(READONLY);
+    await expect(branch.handoff({ summary: "It is late" })).rejects.toEqual(READONLY);
     await expect(behind.merge(["a/work"], { into: "agents/c/work" })).rejects.toEqual(READONLY);
     await expect(branch.step({ name: "look" }, () => 1)).rejects.toEqual(READONLY);
     expect(await own.resumePoint()).toMatchObject({ inFlight: [] });

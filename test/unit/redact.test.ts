@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ObjectId } from "../../src/core/ids.js";
+import { secretKeys } from "../../src/core/secret-keys.js";
 import { Withheld } from "../../src/core/withheld.js";
 import type { JsonValue } from "../../src/index.js";
 import { type PayloadOptions, redactor } from "../../src/tracing/redact.js";
-import { secretKeys } from "../../src/tracing/secret-keys.js";
 import { redactText } from "../../src/tracing/secret-texts.js";
 import { jsonValues } from "../support/json.js";
 import { agstateError } from "../support/stores.js";

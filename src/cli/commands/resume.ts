@@ -1,15 +1,27 @@
 import type { StepDetails } from "../../store/steps/list.js";
+import { formatDate } from "../render/commit.js";
+import { cutTo } from "../render/cut.js";
 import { escapeLine } from "../render/escape.js";
 import { shellWord } from "../render/shell.js";
 import { plural } from "../render/sizes.js";
 import { stepLines } from "../render/step.js";
 import type { Session } from "../session.js";
+import type { ResumeOptions } from "./resume-check.js";
 
-/** `agstate resume [BRANCH]`: where a branch would go on, and which of its steps are in doubt. */
-export async function run(session: Session, args: readonly string[]): Promise<undefined> {
+/** `agstate resume [BRANCH]`: where a branch would go on, which of its steps are in doubt, and what has become stale. */
+export async function run(
+  session: Session,
+  args: readonly string[],
+  options: ResumeOptions,
+): Promise<undefined | number> {
   const { out } = session;
   const workflow = await session.workflow();
   const branch = await workflow.branch(args[0] ?? "canonical");
+  if (options.check || options.takeUp || options.list) {
+    const { check, list, takeUp } = await import("./resume-check.js");
+    if (options.list) return list(session, branch);
+    return (options.check ? check : takeUp)(session, branch, options);
+  }
   const { nextSeq, inFlight } = await branch.resumePoint();
   const inDoubt: StepDetails[] = [];
   if (inFlight.length > 0) {
@@ -20,11 +32,27 @@ export async function run(session: Session, args: readonly string[]): Promise<un
   }
   inDoubt.reverse();
   const lease = await branch.lease();
+  const handoff = await branch.handedOff();
   if (out.json) {
-    return void (await out.value({ branch: branch.name, nextSeq, inFlight, inDoubt, lease }));
+    const { name } = branch;
+    await out.value({ branch: name, nextSeq, inFlight, inDoubt, lease, handoff });
+    return undefined;
   }
   const name = escapeLine(branch.name);
   await out.line(`${out.paint.ref(name)} goes on with step ${nextSeq}`);
+  if (handoff !== null) {
+    const { tag, by, at } = handoff;
+    await out.line(
+      `Handed off by ${cutTo(escapeLine(by), 30)}, ${formatDate(at)}; no step runs before`,
+    );
+    await out.line(
+      out.paint.dim(`  agstate resume ${name} --check      tells what has changed since,`),
+    );
+    await out.line(out.paint.dim(`  agstate resume ${name} --take-up    goes on, and`));
+    await out.line(
+      out.paint.dim(`  agstate show ${escapeLine(tag)}      tells what is to be done.`),
+    );
+  }
   if (lease !== null) {
     const is = lease.gone ? "held the lease, and its process has ended" : "holds the lease";
     const since = lease.acquiredAt.toISOString().slice(0, 19).replace("T", " ");
@@ -32,7 +60,10 @@ export async function run(session: Session, args: readonly string[]): Promise<un
       out.paint.dim(`${escapeLine(lease.holder)} ${is} (token ${lease.token}, since ${since})`),
     );
   }
-  if (inFlight.length === 0) return void (await out.line("No step is in doubt."));
+  if (inFlight.length === 0) {
+    await out.line("No step is in doubt.");
+    return undefined;
+  }
   await out.line(
     out.paint.bad(
       `${plural(inFlight.length, "step")} begun and not sealed: the effect may have happened.`,
@@ -47,4 +78,5 @@ export async function run(session: Session, args: readonly string[]): Promise<un
   const seal = `  agstate step seal ${inFlight[0]} ${shellWord(branch.name) ?? "BRANCH"}`;
   await out.line(out.paint.dim(`${seal} --output '{"id":1}'`));
   await out.line(out.paint.dim(`${seal} --error 'it did not happen'`));
+  return undefined;
 }

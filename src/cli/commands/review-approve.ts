@@ -27,7 +27,11 @@ export async function run(
   if (out.json) return void (await out.value(info));
   if (found === undefined) {
     await out.line(`${out.paint.good("Approved")}: ${subjectWords(info)} may run, once.`);
-    return void (await out.line(out.paint.dim("It does when the agent runs again.")));
+    const when =
+      info.kind === "staleness"
+        ? "It goes on when it is resumed, if nothing has moved again by then."
+        : "It does when the agent runs again.";
+    return void (await out.line(out.paint.dim(when)));
   }
   const what = found.happened ? "is taken to have happened" : "may run again, with the same key";
   await out.line(`${out.paint.good("Noted")}: ${subjectWords(info)}`);

@@ -8,6 +8,7 @@ import { cutTo, WIDTH } from "../render/cut.js";
 import { escapeLine } from "../render/escape.js";
 import type { Paint } from "../render/paint.js";
 import { statusWords } from "../render/review.js";
+import { stalenessLines } from "../render/staleness-review.js";
 import { inlineJson, readableLines } from "../render/value.js";
 import { wrap } from "../render/wrap.js";
 import type { Session } from "../session.js";
@@ -26,7 +27,9 @@ export async function run(session: Session, args: readonly string[]): Promise<un
   if (out.json) return void (await out.value({ ...info, changed }));
   for (const line of columns(factsOf(paint, info))) await out.line(line);
   const { input, paths } = info.subject;
-  if (input !== undefined) {
+  if (info.kind === "staleness") {
+    for (const line of stalenessLines(paint, info)) await out.line(line);
+  } else if (input !== undefined) {
     await out.line();
     await out.line(paint.bold("Input"));
     await indented(session, input);
@@ -56,7 +59,9 @@ function factsOf(paint: Paint, info: ReviewInfo): string[][] {
   const rows = [
     ["Review", paint.id(text(info.id))],
     ["Status", statusWords(paint, info)],
-    ["Step", text(`${subject.name} (${subject.action})${numbered(subject.number)}`)],
+    info.kind === "staleness"
+      ? ["Asks", text(subject.name)]
+      : ["Step", text(`${subject.name} (${subject.action})${numbered(subject.number)}`)],
     ["Branch", paint.ref(text(subject.branch))],
     ["Asked by", text(`${info.askedBy}, ${formatDate(info.askedAt)}`)],
   ];
@@ -118,6 +123,9 @@ function nextLines({ id, kind, status }: ReviewInfo, changed: readonly string[])
     ];
   }
   if (status === "open") return ["Decide with one of", `  ${approve}`, `  ${discard}`];
+  if (status === "approved" && kind === "staleness") {
+    return ["It counts when the branch is resumed, if nothing has moved again by then."];
+  }
   if (status === "approved") return ["It counts when the agent runs again."];
   return ["Nothing is to be decided here any more."];
 }

@@ -3,6 +3,7 @@ import { parseRevision } from "../../refs/revision-syntax.js";
 import { changeLines } from "../render/changes.js";
 import { commitJson, decorationsOf, fullCommit } from "../render/commit.js";
 import { mergeRecordLines } from "../render/merge-record.js";
+import { sessionLines } from "../render/session-mark.js";
 import { plural } from "../render/sizes.js";
 import { prettyJson, readableLines } from "../render/value.js";
 import type { Session } from "../session.js";
@@ -34,6 +35,7 @@ export async function run(
   const decorations = decorationsOf(await workflow.refs());
   const record = await workflow.stepRecord(commit.id);
   const merge = await workflow.mergeRecord(commit.id);
+  const mark = await workflow.sessionAt(commit.id);
   const [parent] = commit.parents;
   const changes: Change[] = [];
   let more = 0;
@@ -49,6 +51,7 @@ export async function run(
       ...commitJson(commit, decorations, readTrace),
       stepRecord: record,
       ...(merge === null ? {} : { mergeRecord: merge }),
+      ...(mark === null ? {} : { session: mark }),
       changes,
       ...state,
     }));
@@ -67,6 +70,12 @@ export async function run(
   if (merge !== null) {
     await out.line();
     for (const line of mergeRecordLines(out.paint, merge)) await out.line(line);
+  }
+  if (mark !== null) {
+    await out.line();
+    for (const line of sessionLines(out.paint, mark)) await out.line(line);
+    // Where nothing else is told, it is no news that the state stayed.
+    if (changes.length === 0) return;
   }
   await out.line();
   if (parent === undefined) {

@@ -1,5 +1,5 @@
 import { spanning } from "../../core/telemetry.js";
-import { checkResources } from "../../staleness/check.js";
+import { type CheckBounds, checkResources } from "../../staleness/check.js";
 import {
   driftBetween,
   type FingerprintDrift,
@@ -12,21 +12,11 @@ import { verdictOf } from "../../staleness/verdict.js";
 import type { Repository } from "../repository.js";
 import type { Basis } from "./basis.js";
 
-export interface FreshnessOptions {
+export interface FreshnessOptions extends CheckBounds {
   /** Default those that the store was opened with. */
   readonly checkers?: Checkers;
   /** What work would go on with, to be compared with what it was done with. */
   readonly fingerprints?: Fingerprints;
-  /** How long one attempt at a resource may take, in milliseconds; default 10,000. */
-  readonly timeoutMs?: number;
-  /** How long the whole check may take, in milliseconds; default 60,000. */
-  readonly totalMs?: number;
-  /** How often a resource is asked again that did not answer; default 2. */
-  readonly retries?: number;
-  /** How many resources are asked at a time; default 32. */
-  readonly concurrency?: number;
-  /** By how much clocks may differ, in milliseconds; default 300,000. */
-  readonly skewMs?: number;
   readonly signal?: AbortSignal;
 }
 

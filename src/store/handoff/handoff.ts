@@ -200,7 +200,7 @@ function messageOf({ branch, tag, facts, resources }: HandoffEnvelope): string {
     ...(conflicts.count > 0 ? [count(conflicts.count, "open conflict")] : []),
     ...(reviews.count > 0 ? [count(reviews.count, "open review")] : []),
   ];
-  return `Hand off ${branch}\n\n${counts.join(", ")}; agstate show ${tag} tells more`;
+  return `Hand off ${branch}\n\n${counts.join(", ")}\nagstate show ${tag} tells more`;
 }
 
 function count(number: number, what: string): string {

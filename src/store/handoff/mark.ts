@@ -1,8 +1,10 @@
 import { isWithheld, type WithheldReason } from "../../core/withheld.js";
+import type { LoadedCommit } from "../../objects/commit-reader.js";
 import type { Repository } from "../repository.js";
 import { isBoundary } from "./boundaries.js";
 import { envelopeOf, type ResumedEnvelope } from "./envelope.js";
 import { type Handoff, toHandoff } from "./info.js";
+import { readSession } from "./session.js";
 
 /** How a branch was taken up, as the API tells of it. */
 export interface Resumption
@@ -21,6 +23,17 @@ export type SessionMark =
   | { readonly kind: "resumed"; readonly resumed: Resumption }
   /** It says something that is not told. */
   | { readonly kind: "withheld"; readonly reason: WithheldReason };
+
+/** The hand-off that a head carries and nobody has taken up; null where there is none, or it is not told. */
+export async function handedOffAt(
+  repository: Repository,
+  head: LoadedCommit,
+): Promise<Handoff | null> {
+  const envelope = await envelopeOf(repository, head);
+  if (envelope === null || isWithheld(envelope) || envelope.kind !== "handoff") return null;
+  const { boundary } = await readSession(repository, head);
+  return toHandoff(boundary ?? head, envelope);
+}
 
 /**
  * What a commit says of a session; null for one that says nothing of its own, and so only carries on what was said before, or

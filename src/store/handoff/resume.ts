@@ -269,7 +269,8 @@ function messageOf(
   const lines = [
     `${all} ${all === 1 ? "resource" : "resources"} checked: ${counts.join(", ") || "all as they were"}`,
   ];
-  if (found.drift.length > 0) lines.push(`${found.drift.length} of its fingerprints differ`);
+  const drift = found.drift.filter(({ change }) => change !== "untold").length;
+  if (drift > 0) lines.push(`${drift} of its fingerprints ${drift === 1 ? "differs" : "differ"}`);
   if (review !== null) {
     const reason = review.record.decision?.reason ?? "";
     lines.push(`Review ${review.id}${reason === "" ? "" : `: ${reason}`}`);

@@ -100,10 +100,14 @@ function bound({ kind, name, change, now }: FingerprintDrift): JsonValue {
 }
 
 function reasonOf({ resources, untold }: Found, standing: number, drift: number): string {
+  const all = resources.length;
   const said: string[] = [];
-  if (standing > 0)
-    said.push(`${standing} of ${resources.length} resources are not known to be as they were`);
-  if (drift > 0) said.push(`${drift} of what it was done with differ`);
+  if (standing > 0) {
+    said.push(
+      `${standing} of ${all} ${all === 1 ? "resource" : "resources"} not known to be as before`,
+    );
+  }
+  if (drift > 0) said.push(`${drift} of what it was done with not as before`);
   if (untold.length > 0) said.push(`not told is ${untold.join(", ")}`);
   return said.join("; ");
 }
