@@ -37,7 +37,9 @@ export function checkCredentials(given: readonly CredentialScope[]): readonly Cr
         );
       }
     }
-    return { base: url.href, headers: { ...headers } };
+    // In small letters, so that none is sent beside one that all requests have.
+    const sent = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+    return { base: url.href, headers: Object.fromEntries(sent) };
   });
 }
 

@@ -135,6 +135,27 @@ describe("http", () => {
   });
 });
 
+describe("what does not come in time is unknown, and may be asked again", () => {
+  const cases = RESOURCE_KINDS.flatMap((kind) =>
+    (["silent", "stalls", "drips"] as const)
+      // Of a resource of HTTP the headers are enough.
+      .filter((answer) => kind.type !== "http" || answer === "silent")
+      .map((answer) => ({ type: kind.type, answer, kind })),
+  );
+  test.each(cases)("$type: $answer", async ({ type, answer, kind }) => {
+    const server = await startResourceServer();
+    const attempt = new AbortController();
+    server.at(kind.path(0), () => {
+      setTimeout(() => attempt.abort(), 20);
+      return answer;
+    });
+    const checker = resourceCheckers(egressFor(), server.url)[type] as Checker;
+    const about = { id: kind.id(0, server.url), version: kind.version };
+    const found = await checker.observe(about, { signal: attempt.signal, now: Date.now });
+    expect(found).toEqual({ kind: "unknown", why: "no whole answer in time", again: true });
+  });
+});
+
 describe("ids that lead elsewhere are not asked about", () => {
   const evil = [
     "",

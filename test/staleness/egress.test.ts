@@ -339,6 +339,30 @@ describe("credentials", () => {
     expect(tokens).toEqual(["all", "api", "v1"]);
   });
 
+  test("do not go to another origin that is asked directly", async () => {
+    const server = await startResourceServer();
+    const other = await startResourceServer();
+    const egress = egressWith({ allow: ["127.0.0.1", "localhost"] });
+    const credentials = withSecret(`${server.url}/api`);
+    for (const origin of [other.url, `http://localhost:${server.port}`]) {
+      await get(egress, `${origin}/api/x`, { credentials }).catch(() => {});
+    }
+    const asked = [...server.received, ...other.received];
+    expect(asked.map(({ path }) => path)).toContain("/api/x");
+    expect(asked.filter(({ headers }) => headers.authorization !== undefined)).toEqual([]);
+  });
+
+  test("take the place of what all requests have", async () => {
+    const server = await startResourceServer();
+    const headers = { "User-Agent": "known to the server", AUTHORIZATION: SECRET };
+    const credentials = checkCredentials([{ base: server.url, headers }]);
+    await get(egressWith({ allow: ["127.0.0.1"] }), server.url, { credentials });
+    expect(server.received[0]?.headers).toMatchObject({
+      "user-agent": "known to the server",
+      authorization: SECRET,
+    });
+  });
+
   test("go over plain http only to hosts that the allow-list names", async () => {
     const server = await startResourceServer();
     const { lookup } = resolving(["127.0.0.1"]);

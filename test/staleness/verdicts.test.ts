@@ -112,6 +112,14 @@ const STATES: Readonly<Record<string, State>> = {
     verdict: "unknown",
   },
   "HTML that says that it is JSON": withBody("<h1>Log in</h1>"),
+  "JSON that says that it is HTML": withHeaders(
+    "same",
+    { "content-type": "text/html" },
+    {
+      http: "fresh",
+      ...REST,
+    },
+  ),
   "half of it": withBody('{"id":'),
   "an array": withBody("[]"),
   null: withBody("null"),
