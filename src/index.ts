@@ -43,8 +43,9 @@ export {
 } from "./residency/router/regions.js";
 export type { BoundPath, FoundOut, ReviewStatus, ReviewSubject } from "./reviews/record.js";
 export type { CheckBounds } from "./staleness/check.js";
-export { boundsOf, createCheckers, readCheckersFile } from "./staleness/config.js";
+export { checkBounds, createCheckers, readCheckersFile } from "./staleness/config.js";
 export type { CheckerConfig } from "./staleness/config-check.js";
+export type { CredentialScope } from "./staleness/credentials.js";
 export type {
   FingerprintDrift,
   FingerprintRecord,
@@ -56,6 +57,7 @@ export type {
   Checker,
   Checkers,
   CheckFunction,
+  CompareContext,
   Compared,
   Observation,
   Resource,

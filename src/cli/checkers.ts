@@ -6,9 +6,9 @@ import type { Checkers } from "../staleness/types.js";
 export async function checkersOf(
   file: string | undefined,
 ): Promise<{ readonly checkers: Checkers } & CheckBounds> {
-  const { boundsOf, createCheckers, readCheckersFile } = await import("../staleness/config.js");
+  const { checkBounds, createCheckers, readCheckersFile } = await import("../staleness/config.js");
   const config = file === undefined ? here() : await readCheckersFile(file, process.env);
-  return { checkers: createCheckers(config), ...boundsOf(config) };
+  return { checkers: createCheckers(config), ...checkBounds(config) };
 }
 
 function here(): CheckerConfig {

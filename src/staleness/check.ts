@@ -17,7 +17,7 @@ import type {
 import { DEFAULT_SKEW_MS, judge } from "./verdict.js";
 
 /** The bounds of a check, where a caller does not say otherwise. */
-const CHECK_DEFAULTS = {
+export const CHECK_DEFAULTS = {
   timeoutMs: 10_000,
   totalMs: 60_000,
   retries: 2,

@@ -49,7 +49,7 @@ export function createCheckers(config: CheckerConfig): Readonly<Record<string, C
 }
 
 /** The bounds of a check that a configuration has, for `checkResources`. */
-export function boundsOf(config: CheckerConfig): CheckBounds {
+export function checkBounds(config: CheckerConfig): CheckBounds {
   const { timeoutMs, totalMs, retries, concurrency, skewMs } = config;
   return {
     ...(timeoutMs !== undefined && { timeoutMs }),

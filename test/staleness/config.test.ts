@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { isAgstateError } from "../../src/index.js";
 import { checkResources } from "../../src/staleness/check.js";
-import { boundsOf, createCheckers, readCheckersFile } from "../../src/staleness/config.js";
+import { checkBounds, createCheckers, readCheckersFile } from "../../src/staleness/config.js";
 import type { CheckerConfig } from "../../src/staleness/config-check.js";
 import { git } from "../support/git.js";
 import { startHttpService } from "../support/http-service.js";
@@ -70,7 +70,7 @@ describe("a file of checkers", () => {
     expect(Object.keys(createCheckers(config)).sort()).toEqual([
       ...["confluence", "file", "git", "github-pr", "http", "jira"],
     ]);
-    expect(boundsOf(config)).toEqual({
+    expect(checkBounds(config)).toEqual({
       timeoutMs: 5000,
       totalMs: 60_000,
       skewMs: 500,
@@ -83,7 +83,7 @@ describe("a file of checkers", () => {
     const config = await readCheckersFile(fileOf({}), {});
     expect(config).toEqual({});
     expect(Object.keys(createCheckers(config)).sort()).toEqual(["git", "github-pr", "http"]);
-    expect(boundsOf(config)).toEqual({});
+    expect(checkBounds(config)).toEqual({});
   });
 
   const REFUSED: [unknown, at: string][] = [
@@ -202,7 +202,7 @@ describe("a file of checkers", () => {
         resource("http", `${url}/a/b`, 'etag:"a"'),
         resource("jira", "A-1", "updated:x"),
       ],
-      { checkers: createCheckers(config), ...boundsOf(config) },
+      { checkers: createCheckers(config), ...checkBounds(config) },
     );
     expect(checked.map(({ verdict }) => verdict)).toEqual(["stale", "fresh", "fresh", "unknown"]);
     expect(received.map(({ headers }) => headers.authorization)).toEqual(["Bearer a"]);
