@@ -175,12 +175,15 @@ describe("the checker of files", () => {
     ["is rewritten", (path) => writeFileSync(path, Buffer.alloc(statSync(path).size, 3))],
     ["is replaced", (path) => replaceWith(path, Buffer.alloc(statSync(path).size, 1))],
     ["is removed", (path) => rmSync(path)],
+    ["goes away with its folder", (path) => renameSync(dirname(path), `${dirname(path)}.old`)],
+    ["gives way, with its folder, to its like", (path) => giveWayWithFolder(path)],
     ["gives way to a link to its like", (path) => giveWay(path)],
   ];
   for (const [what, change] of CHANGES) {
     it(`takes no version of a file that ${what} while it is read`, async () => {
       const { root } = newRoot();
-      const path = join(root, "file");
+      mkdirSync(join(root, "folder"));
+      const path = join(root, "folder/file");
       writeFileSync(path, Buffer.alloc(1_000_000, 1));
       utimesSync(path, 1, 1);
       // The signal is looked at before each piece: the second is where something happens.
@@ -190,7 +193,7 @@ describe("the checker of files", () => {
           if (++looked === 2) change(path);
         },
       } as AbortSignal;
-      expect(await observe(root, "file", signal)).toEqual({
+      expect(await observe(root, "folder/file", signal)).toEqual({
         kind: "unknown",
         why: "it changed while it was read",
         again: true,
@@ -285,6 +288,13 @@ function replaceWith(path: string, content: Buffer): void {
   writeFileSync(`${path}.new`, content);
   utimesSync(`${path}.new`, 1, 1);
   renameSync(`${path}.new`, path);
+}
+
+/** Nothing of the file itself changes. */
+function giveWayWithFolder(path: string): void {
+  renameSync(dirname(path), `${dirname(path)}.old`);
+  mkdirSync(dirname(path));
+  replaceWith(path, Buffer.alloc(1_000_000, 1));
 }
 
 /** Another file with the same content is put elsewhere, and a link to it here. */
