@@ -21,7 +21,7 @@ export const CHECK_DEFAULTS = {
   timeoutMs: 10_000,
   totalMs: 60_000,
   retries: 2,
-  concurrency: 32,
+  concurrency: 50,
   skewMs: DEFAULT_SKEW_MS,
 } as const;
 
@@ -44,7 +44,7 @@ export interface CheckBounds {
   readonly totalMs?: number;
   /** How often a resource is asked about again where that may help; default twice. */
   readonly retries?: number;
-  /** How many attempts are under way at once; default 32. */
+  /** How many attempts are under way at once; default 50. */
   readonly concurrency?: number;
   /** By how much clocks may differ, in milliseconds; default 5 minutes. */
   readonly skewMs?: number;

@@ -17,7 +17,7 @@ const HEADERS_MAX_BYTES = 64 * 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** How long a connection is kept that nobody uses, in milliseconds. */
 const IDLE_TIMEOUT_MS = 4_000;
-const CONNECTIONS_DEFAULT = 32;
+const CONNECTIONS_DEFAULT = 50;
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
@@ -29,7 +29,7 @@ export class EgressRefused extends Error {
 export interface EgressOptions {
   /** Hosts, `host:port`, addresses and ranges that may be asked though their addresses are not public. */
   readonly allow?: readonly string[];
-  /** How many connections to one origin there are at most; default 32. */
+  /** How many connections to one origin there are at most; default 50. */
   readonly concurrency?: number;
   /** Resolves names; default is the system's. */
   readonly lookup?: LookupFunction;

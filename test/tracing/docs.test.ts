@@ -175,6 +175,8 @@ async function doEverything(workflow: Workflow): Promise<void> {
     );
   await run(true).catch(() => undefined);
   await run(false);
+  await branch.handoff({ summary: "later" });
+  await branch.resume();
   await workflow.merge(["agents/a/b"]);
   await (await workflow.canonical()).commit({ state: { n: 1, m: 2 } });
   await (await workflow.canonical()).commit({ state: { n: 1, m: 2 } });

@@ -143,6 +143,29 @@ async function doEverything(store: Store, given: Payloads): Promise<Workflow> {
     ),
   );
 
+  // A hand-off over something that has changed, and a checker that fails.
+  const heir = await branch("heir");
+  const checkers = {
+    doc: () => text,
+    bad: () => {
+      throw new Error(text);
+    },
+  };
+  const id = text.replace(/\s/g, "-");
+  await heir.handoff({
+    summary: { goal: text, done: [text] },
+    note: text,
+    resources: [
+      { type: "doc", id, version: "1" },
+      { type: "bad", id, version: id },
+    ],
+    fingerprints: { model: text, prompts: { [id]: text } },
+  });
+  const stale = await heir.resume({ checkers, retries: 0, fingerprints: { model: state } });
+  await (await workflow.review(stale.review?.id as string)).approve({ actor: "m", reason: id });
+  await heir.resume({ checkers, retries: 0, fingerprints: { model: state } });
+  await failed(heir.handoff({ summary: { [text]: text } as never }));
+
   // Maintenance, and what is told of a reason.
   await workflow.tag("t1", "canonical", { reason: text });
   const hold = await workflow.hold("t1", { reason: text });
@@ -216,7 +239,13 @@ function expectNothingOf(marker: string, { requests, held }: Exported): void {
 /** What was sent of work that is told of, so that silence does not pass for discretion. */
 const TOLD = [
   ...["execute_step", "write_checkpoint", "run", "resume", "merge", "gc", "retention", "erase"],
-  ...["step.name", "checkpoint.commit", "error.type", "agstate.merge.conflicts"],
+  ...[
+    "validate_freshness",
+    "step.name",
+    "checkpoint.commit",
+    "error.type",
+    "agstate.merge.conflicts",
+  ],
 ];
 
 const errorsWith = (text: string): unknown[] => [
