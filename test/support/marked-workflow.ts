@@ -72,6 +72,21 @@ export async function markedWorkflow(
   }
   await stored.continue();
 
+  const heir = await workflow.branch({ agent: "heir", branch: "b", from: "agents/a/b" });
+  await heir.step({ name: "read", action: "read", memoize: true }, ({ relyOn }) =>
+    relyOn({ type: "doc", id: mark("relied on"), version: mark("version") }),
+  );
+  await heir.handoff({
+    summary: { goal: mark("goal"), done: [mark("done")] },
+    note: mark("note"),
+    resources: [{ type: "doc", id: mark("resource"), version: "1" }],
+    fingerprints: { prompts: { system: mark("prompt") } },
+  });
+  const checkers = { doc: () => mark("found") };
+  const stale = await heir.resume({ checkers, fingerprints: { model: mark("model") } });
+  await (await workflow.review(stale.review?.id as string)).approve({ actor: "eve" });
+  await heir.resume({ checkers, fingerprints: { model: mark("model") } });
+
   const saver = new AgstateSaver(store, { declaration: declared });
   const checkpoint = { ...emptyCheckpoint(), id: uuid6(1), channel_values: { c: mark("channel") } };
   const at = { configurable: { thread_id: "t", checkpoint_ns: "" } };

@@ -427,6 +427,7 @@ describe.each(BACKENDS)("hand-off on %s", (backend) => {
         "INVALID_VALUE",
       ],
       [{ ...HANDOFF, resources: "x" as never }, "INVALID_VALUE"],
+      [{ ...HANDOFF, resources: [{ type: "http", id: "https://u:p@h/x" }] }, "INVALID_VALUE"],
       [{ ...HANDOFF, tolerance: { fingerprints: "never" as never } }, "INVALID_VALUE"],
       [{ ...HANDOFF, fingerprints: { tools: 1 as never } }, "INVALID_VALUE"],
       [{ ...HANDOFF, forget: [{ type: "doc" } as never] }, "INVALID_VALUE"],
@@ -495,6 +496,26 @@ describe.each(BACKENDS)("hand-off on %s", (backend) => {
       ["late", "1", ["agstate:rely on"]],
       ["later", "1", ["agstate:rely on"]],
     ]);
+  });
+
+  it("counts what a branch has done itself, and takes what is on record in a strange form for untold", async () => {
+    const { workflow } = await begin();
+    const canonical = await workflow.canonical();
+    await read(canonical, "rules");
+    await send(canonical);
+    const heir = await workflow.branch({ agent: "heir", branch: "x" });
+    await send(heir, "own");
+    const record = { v: 1, name: "made", attempt: 1, startedAt: 0, reliesOn: [{ type: "?" }] };
+    await heir.commit({ step: { action: "read", record } });
+    const { facts, resources } = await heir.handoff(HANDOFF);
+    expect(facts).toMatchObject({
+      steps: { first: 3, last: 4, count: 2 },
+      sideEffects: { count: 1, items: [{ name: "own" }] },
+      untold: { count: 1, items: [4] },
+    });
+    // Its state rests on what canonical's steps have read.
+    expect(resources).toMatchObject([{ id: "rules", steps: [1] }]);
+    expect((await canonical.handoff(HANDOFF)).facts.steps?.count).toBe(2);
   });
 
   it("counts what was read last where a resource was read twice", async () => {

@@ -14,15 +14,12 @@ const LISTED_MAX = 200;
 export async function sessionFacts(
   repository: Repository,
   head: LoadedCommit,
-  { boundary, steps, untold }: Session,
+  { boundary, since, steps, untold }: Session,
   branch: { readonly ref: string; readonly name: string },
 ): Promise<SessionFacts> {
   const [first] = steps;
   const last = steps.at(-1);
-  const effects =
-    steps.length === 0
-      ? []
-      : await sideEffectsBetween(repository, head.id, boundary === null ? [] : [boundary.id]);
+  const effects = steps.length === 0 ? [] : await sideEffectsBetween(repository, head.id, since);
   const reviews = await reviewsOf(repository, { open: true, branch: branch.ref });
   return {
     since: boundary?.id ?? null,

@@ -34,6 +34,7 @@ export async function observed(
   }
   const at = now();
   const resources = given.map((one) => ({ one, resource: checkResource(one, { now: at }) }));
+  for (const { resource } of resources) refusePassword(resource);
   const unknown = resources.filter(({ one, resource: { type, version } }) => {
     const isTold = isJsonObject(one) && Object.hasOwn(one, "version");
     return version === null && !isTold && checkers !== undefined && Object.hasOwn(checkers, type);
@@ -53,6 +54,19 @@ export async function observed(
     version: found.get(resource) ?? resource.version,
     tolerance: one.tolerance === undefined ? undefined : resource.tolerance,
   }));
+}
+
+/** The user, and perhaps the password, of a URL. */
+const USER_INFO = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*@/i;
+
+/** What is on record is read by many, and asked without it anyway. */
+function refusePassword({ type, id }: Resource): void {
+  if (!USER_INFO.test(id)) return;
+  throw new AgstateError(
+    "INVALID_VALUE",
+    `the id of a resource of type ${type} holds a user or password; leave it out, and give credentials to the checkers`,
+    { field: "id", type },
+  );
 }
 
 /** What is kept of a resource with the step that relied on it. */

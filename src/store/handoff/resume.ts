@@ -108,7 +108,7 @@ export async function resume(
   };
   let review: StoredReview | null = null;
   if (found.verdict === "fresh") {
-    if (basis.handoff !== null) await withdraw(repository, branch, basis, found);
+    await withdraw(repository, branch, basis, found);
   } else {
     const { id, status } = await askToGoOn(repository, branch, basis, found, {
       ...(reviewExpiresAfterMs !== undefined && { reviewExpiresAfterMs }),

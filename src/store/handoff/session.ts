@@ -1,5 +1,9 @@
+import { isAgstateError } from "../../core/errors.js";
+import type { ObjectId } from "../../core/ids.js";
 import { isWithheld } from "../../core/withheld.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
+import { CANONICAL_REF } from "../../refs/names.js";
+import { checkResource } from "../../staleness/resource.js";
 import type { Reliance } from "../../steps/record.js";
 import { lineFrom, type OnLine } from "../line.js";
 import type { Repository } from "../repository.js";
@@ -9,8 +13,10 @@ import { recordOrWithheld } from "../steps/read.js";
 export interface Session {
   /** The commit that brought the envelope which the head has; null where it has none. */
   readonly boundary: LoadedCommit | null;
-  /** Numbers of the steps since, rising, each once. */
+  /** Numbers of the steps since, or of those that canonical does not have where there was no envelope; rising, each once. */
   readonly steps: readonly number[];
+  /** What has those that are not counted. */
+  readonly since: readonly ObjectId[];
   /** What they relied on, in the order in which it was put on record. */
   readonly reliances: readonly StepReliance[];
   /** Steps of which it is not told what they relied on, as their records are erased or elsewhere. */
@@ -36,28 +42,52 @@ export async function readSession(repository: Repository, head: LoadedCommit): P
   let boundary: LoadedCommit | null = null;
   // Without an envelope and without a step there is nothing to be found.
   if (envelope === undefined && head.nextStep === 1) return NOTHING;
+  const own = envelope === undefined ? await ownCommits(repository, head) : null;
   for await (const { commit, objects } of lineFrom(repository, head.id, "step")) {
     if (commit.root.envelope?.id !== envelope) break;
     // A branch that began in the middle of another's history has that as its own.
     if (envelope !== undefined) boundary = commit;
     if (commit.step === undefined) continue;
     const { number } = commit.step;
-    steps.add(number);
+    if (own === null || own.ids.has(commit.id)) steps.add(number);
     const found = await reliancesIn({ commit, objects });
     if (found === null) untold.add(number);
     else reliances.unshift(...found.map((reliance) => ({ step: number, reliance })));
   }
   const rising = (numbers: ReadonlySet<number>) => [...numbers].sort((a, b) => a - b);
-  return { boundary, steps: rising(steps), reliances, untold: rising(untold) };
+  const since = boundary === null ? (own?.since ?? []) : [boundary.id];
+  return { boundary, since, steps: rising(steps), reliances, untold: rising(untold) };
 }
 
-const NOTHING: Session = { boundary: null, steps: [], reliances: [], untold: [] };
+const NOTHING: Session = { boundary: null, since: [], steps: [], reliances: [], untold: [] };
 
-/** What a commit's step says that it relied on; null where its record is not told. */
+/** What a branch has that canonical has not; all, of canonical itself. */
+async function ownCommits(
+  { refs, history }: Repository,
+  head: LoadedCommit,
+): Promise<{ readonly ids: ReadonlySet<ObjectId>; readonly since: readonly ObjectId[] } | null> {
+  const canonical = (await refs.row(CANONICAL_REF))?.id ?? null;
+  if (canonical === null || canonical === head.id) return null;
+  const since = [canonical];
+  return { ids: new Set(await history.notReached(head.id, since)), since };
+}
+
+/** What a commit's step says that it relied on; null where that is not told, or in a way that nobody can read. */
 async function reliancesIn({ commit, objects }: OnLine): Promise<readonly Reliance[] | null> {
   const record = await recordOrWithheld(commit, objects);
   if (isWithheld(record)) return null;
-  const { reliesOn } = record ?? {};
-  if (isWithheld(reliesOn)) return null;
-  return Array.isArray(reliesOn) ? (reliesOn as readonly Reliance[]) : [];
+  const reliesOn: unknown = record?.reliesOn;
+  if (reliesOn === undefined) return [];
+  return Array.isArray(reliesOn) && reliesOn.every(isReliance) ? reliesOn : null;
+}
+
+/** Records that callers made themselves are of any form. */
+function isReliance(given: unknown): given is Reliance {
+  try {
+    checkResource(given, { now: 0 });
+    return true;
+  } catch (error) {
+    if (isAgstateError(error)) return false;
+    throw error;
+  }
 }
