@@ -171,6 +171,13 @@ export type {
   ReviewFilter,
   ReviewInfo,
 } from "./store/reviews/review.js";
+export type { SchemaOption, StateMigration, StateSchema } from "./store/schema/schema.js";
+export type {
+  BranchMigration,
+  MigratedPath,
+  MigrateStateOptions,
+  StateMigrationReport,
+} from "./store/schema/types.js";
 export type { SideEffect } from "./store/side-effects.js";
 export type {
   Candidate,
@@ -199,6 +206,7 @@ export type {
   Phase,
   Placed,
   PlacedPart,
+  ReadStateOptions,
   Ref,
   ReflogLine,
   State,

@@ -26,6 +26,7 @@ import { checkKeyOptions, type KeyOptions } from "./store/keys/options.js";
 import { livesElsewhere, placedParts } from "./store/placed.js";
 import { mustBePrimary, type ReadFrom, readFrom, refuseReplica } from "./store/primary.js";
 import { createStoreContext, type StoreContext } from "./store/repository.js";
+import { type SchemaOption, schemasOf } from "./store/schema/schema.js";
 import type { CreateWorkflowOptions, WorkflowInfo } from "./store/types.js";
 import { unknownStore } from "./store/unknown-store.js";
 import { toWorkflowInfo } from "./store/views.js";
@@ -40,6 +41,11 @@ export interface OpenStoreOptions {
   readonly limits?: Partial<Limits>;
   /** What merge policies of the form `custom:<name>` stand for. */
   readonly resolvers?: CustomResolvers;
+  /**
+   * Which version of the state this code reads and writes, and how older states become it: of all workflows, or for each
+   * what a function answers. What is read, merged and written is of that version then.
+   */
+  readonly schema?: SchemaOption | undefined;
   /** Take part in every step of the store's workflows, in this order. */
   readonly stepHooks?: readonly StepHooks[];
   /** The tables of a PostgreSQL store are distributed by workflow (`?distributed=true` says the same); default false. */
@@ -74,6 +80,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   const governance =
     options.governance === undefined ? undefined : new Governance(options.governance);
   const keys = options.keys && checkKeyOptions(options.keys);
+  const schemaOf = schemasOf(options.schema);
   const telemetry = await telemetryOf(options);
   const storage = await openBackend(url, options, limits, telemetry);
   const wrapped = options.wrap?.(storage) ?? storage;
@@ -84,6 +91,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       now: Date.now,
       randomHex,
       resolvers: options.resolvers ?? {},
+      schemaOf,
       hooks: options.stepHooks ?? [],
       governance,
       keys: new KeyChain({ storage: wrapped, keys }),

@@ -4,7 +4,7 @@ import { createDraftContext } from "../objects/draft/draft.js";
 import type { Link } from "../objects/encode.js";
 import type { Isolation } from "../objects/isolation.js";
 import type { ObjectReader } from "../objects/reader.js";
-import type { ObjectSink } from "../objects/sink.js";
+import type { ObjectSink, WrittenObject } from "../objects/sink.js";
 import type { Contest, Settlement } from "./contest.js";
 import type { HistoryReader } from "./history.js";
 import type { PathMarks } from "./path-marks.js";
@@ -24,11 +24,19 @@ export interface MergeStep {
   readonly bases: readonly ObjectId[];
 }
 
+/** The states of commits as they are merged: all of one version. */
+export interface MergedStates {
+  of(commit: LoadedCommit): Link | undefined | Promise<Link | undefined>;
+  /** Objects that bringing states to that version made, and that are not stored. */
+  readonly made: ReadonlyMap<ObjectId, WrittenObject>;
+}
+
 export interface MergeInput {
   readonly reader: ObjectReader;
   /** For what the merge makes: sealed as what it merges. */
   readonly newSink: () => ObjectSink;
   readonly commits: CommitReader;
+  readonly states: MergedStates;
   readonly history: Pick<HistoryReader, "mergeBases">;
   readonly isolation: Isolation | null;
   readonly maxBytes: number;
@@ -50,6 +58,9 @@ export interface PartContest {
 export interface MergeOutcome {
   /** The merged parts; at contested paths that are not settled they hold ours. */
   readonly root: Readonly<Record<MergedPart, Link | undefined>>;
+  /** The parts of the target that were merged into. */
+  readonly target: Readonly<Record<MergedPart, Link | undefined>>;
+  readonly states: MergedStates;
   /** Holds the objects of the result that are not stored, among others that the way to it made. */
   readonly sink: ObjectSink;
   readonly contests: readonly PartContest[];
@@ -57,8 +68,18 @@ export interface MergeOutcome {
   readonly reader: ObjectReader;
 }
 
+/** A part of a commit as it is merged. */
+export function mergedPart(
+  states: MergedStates,
+  commit: LoadedCommit,
+  part: MergedPart,
+): Link | undefined | Promise<Link | undefined> {
+  return part === "state" ? states.of(commit) : commit.root[part];
+}
+
 /** The objects of an outcome that a commit with its root needs; others are dropped. */
-export function resultObjects({ sink, root }: MergeOutcome): ObjectSink {
+export function resultObjects({ sink, root, states }: MergeOutcome): ObjectSink {
+  for (const object of states.made.values()) sink.adopt(object);
   const links = Object.values(root).filter((link) => link !== undefined);
   sink.keepReachable(links.map((link) => link.id));
   return sink;
@@ -74,10 +95,15 @@ export function resultObjects({ sink, root }: MergeOutcome): ObjectSink {
 export async function mergeCommits(input: MergeInput): Promise<MergeOutcome> {
   const sink = input.newSink();
   const scratch = input.newSink();
-  const reader = input.reader.with({ get: (id) => sink.get(id) ?? scratch.get(id) });
+  const { states } = input;
+  const { made } = states;
+  const reader = input.reader.with({
+    get: (id) => sink.get(id) ?? scratch.get(id) ?? made.get(id)?.decoded,
+  });
   const context = createDraftContext(reader, sink);
   const scratchContext = createDraftContext(reader, scratch);
   const root: Partial<Record<MergedPart, Link>> = {};
+  const target: Partial<Record<MergedPart, Link>> = {};
   const contests: PartContest[] = [];
 
   for (const part of MERGED_PARTS) {
@@ -89,7 +115,7 @@ export async function mergeCommits(input: MergeInput): Promise<MergeOutcome> {
     };
     const bases = new VirtualBases({
       mergeBases: (commit, others) => input.history.mergeBases(commit, others),
-      valueIn: async (id) => sideOf((await input.commits.read(id)).root[part]),
+      valueIn: async (id) => sideOf(await mergedPart(states, await input.commits.read(id), part)),
       newMerge: () => new ThreeWayMerge({ ...options, context: scratchContext }),
     });
     const settlements = input.settlements?.[part];
@@ -98,12 +124,14 @@ export async function mergeCommits(input: MergeInput): Promise<MergeOutcome> {
       context,
       ...(settlements === undefined ? {} : { settlements }),
     });
-    let ours: MaybeSide = sideOf(input.target.root[part]);
+    const before = await mergedPart(states, input.target, part);
+    if (before !== undefined) target[part] = before;
+    let ours: MaybeSide = sideOf(before);
     for (const { theirs, bases: ids } of input.steps) {
       input.signal?.throwIfAborted();
       ours = await merge.merge(ours, {
         ...(await bases.of(ids)),
-        theirs: sideOf(theirs?.root[part]),
+        theirs: sideOf(theirs === null ? undefined : await mergedPart(states, theirs, part)),
       });
     }
     if (ours?.link !== undefined) root[part] = ours.link;
@@ -111,5 +139,12 @@ export async function mergeCommits(input: MergeInput): Promise<MergeOutcome> {
   }
   scratch.ready();
   sink.ready();
-  return { root: { state: root.state, policy: root.policy }, sink, contests, reader };
+  return {
+    root: { state: root.state, policy: root.policy },
+    target: { state: target.state, policy: target.policy },
+    states,
+    sink,
+    contests,
+    reader,
+  };
 }

@@ -34,6 +34,8 @@ export interface CommitFields {
   readonly nextStep: number;
   /** Numbers of the steps that were started and not sealed. */
   readonly inFlight: readonly number[];
+  /** By which version of the state's schema the state is made; left out where nobody said one. */
+  readonly stateVersion?: number | undefined;
   readonly step?: CommitStep | undefined;
   /** W3C traceparent. */
   readonly trace?: string | undefined;
@@ -50,6 +52,7 @@ export function encodeCommit(c: CommitFields): Buffer {
   text += `committer ${c.committer} <${c.committer}@${c.workflow}> ${c.committerTime} +0000\n`;
   text += `agstate-nonce ${c.nonce}\nagstate-next-step ${c.nextStep}\n`;
   if (c.inFlight.length > 0) text += `agstate-in-flight ${c.inFlight.join(",")}\n`;
+  if (c.stateVersion !== undefined) text += `agstate-state-version ${c.stateVersion}\n`;
   if (c.step !== undefined) {
     const { number, status, action, input, key } = c.step;
     text += `agstate-step ${number}\nagstate-status ${status}\nagstate-action ${action}\n`;
@@ -60,6 +63,10 @@ export function encodeCommit(c: CommitFields): Buffer {
   if (c.externalId !== undefined) text += `agstate-external-id ${c.externalId}\n`;
   return Buffer.from(`${text}\n${c.message}\n`);
 }
+
+/** The highest version of a state's schema. */
+export const STATE_VERSION_MAX = 999_999_999;
+const STATE_VERSION = /^[1-9][0-9]{0,8}$/;
 
 const PERSON = /^(.*) <(.*)> ([0-9]+) [+-][0-9]{4}$/;
 
@@ -84,7 +91,15 @@ export function decodeCommit(body: Uint8Array, id: ObjectId): CommitFields {
   const author = PERSON.exec(headers.get("author") ?? "");
   const committer = PERSON.exec(headers.get("committer") ?? "");
   const tree = headers.get("tree") ?? "";
-  if (end < 0 || author === null || committer === null || ![tree, ...parents].every(isObjectId)) {
+  const version = headers.get("agstate-state-version");
+  const isVersion = version === undefined || STATE_VERSION.test(version);
+  if (
+    !isVersion ||
+    end < 0 ||
+    author === null ||
+    committer === null ||
+    ![tree, ...parents].every(isObjectId)
+  ) {
     throw new AgstateError("CORRUPT_OBJECT", `commit ${id} is malformed`, { id });
   }
   const message = text.slice(end + 2);
@@ -102,6 +117,7 @@ export function decodeCommit(body: Uint8Array, id: ObjectId): CommitFields {
     nonce: headers.get("agstate-nonce") ?? "",
     nextStep: Number(headers.get("agstate-next-step") ?? 1),
     inFlight: (headers.get("agstate-in-flight") ?? "").split(",").filter(Boolean).map(Number),
+    ...(version !== undefined && { stateVersion: Number(version) }),
     ...decodeStep(headers),
     ...optional("trace", headers.get("agstate-trace")),
     ...optional("externalId", headers.get("agstate-external-id")),

@@ -140,6 +140,11 @@ export class ObjectSink {
     return this.add({ record, decoded: { type: "tree", entries } });
   }
 
+  /** Takes an object that was made elsewhere. */
+  adopt(object: WrittenObject): void {
+    this.written.set(object.record.id, object);
+  }
+
   private add(object: WrittenObject): ObjectId {
     const { id } = object.record;
     if (!this.known.has(id) && !this.written.has(id)) this.written.set(id, object);

@@ -18,6 +18,11 @@ export const HOLDS = "refs/holds/";
 const AGENTS = "refs/heads/agents/";
 const TAGS = "refs/tags/";
 
+/** Whether a ref leads to states of the workflow; others lead to records of agstate's own. */
+export function holdsStates(ref: string): boolean {
+  return /^refs\/(heads|tags|holds|merges)\//.test(ref);
+}
+
 /**
  * Checks an agent's, branch's or tag's name: one component of 1 to 200 bytes
  * that `git check-ref-format` accepts, and, so that a name is never taken for

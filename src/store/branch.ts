@@ -39,6 +39,7 @@ import type {
   Commit,
   CommitOptions,
   LogOptions,
+  ReadStateOptions,
   ReflogLine,
   State,
   WriteOptions,
@@ -200,13 +201,13 @@ export class Branch {
   }
 
   /**
-   * Reads the state at the handle's head, or the value at a JSON Pointer in it.
+   * Reads the state at the handle's head, or the value at a JSON Pointer in it; by the store's schema.
    *
-   * @throws AgstateError `PATH_NOT_FOUND`
+   * @throws AgstateError `PATH_NOT_FOUND`, `STATE_TOO_NEW`, `MIGRATION_FAILED`
    */
-  state(pointer = ""): Promise<State> {
+  state(pointer = "", options: ReadStateOptions = {}): Promise<State> {
     const { commit, headObjects } = this.#head;
-    return readState(this.repository, commit, pointer, this.name, headObjects);
+    return readState(this.repository, commit, pointer, this.name, headObjects, options);
   }
 
   /** Commits from the head back, children before parents. */
@@ -434,12 +435,13 @@ export class Branch {
       const { envelope, policy } = head.root;
       const state =
         operations === undefined
-          ? head.root.state
-          : (await this.#states.fromOperations(sink, operations)).link;
+          ? { link: head.root.state, version: head.stateVersion }
+          : await this.#states.fromOperations(sink, operations);
       const next = prepareCommit(repository, {
         sink,
         parents: [head],
-        root: { state, envelope, policy },
+        root: { state: state.link, envelope, policy },
+        stateVersion: state.version,
         author,
         minStep,
         options: { step, message, ...(entry.trace === undefined ? {} : { trace: entry.trace }) },
@@ -520,7 +522,9 @@ export class Branch {
     }
     const stateLink = state === null ? root.state : state.link;
     const needed =
-      policy?.id !== root.policy?.id || this.isNeeded(options, stateLink, parents.length);
+      policy?.id !== root.policy?.id ||
+      state?.raised === true ||
+      this.isNeeded(options, stateLink, parents.length);
     // Nothing changed; but what was encoded anew must be in the store, whole, before that is said.
     if (!needed && (await this.#states.isStored(sink.all().map(({ record }) => record.id)))) {
       this.#states.keep(state);
@@ -531,6 +535,7 @@ export class Branch {
       sink,
       parents,
       root: { state: stateLink, envelope: root.envelope, policy },
+      stateVersion: state === null ? before.stateVersion : state.version,
       author: this.author,
       minStep: this.minStep,
       options,

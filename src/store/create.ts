@@ -1,9 +1,8 @@
 import type { JsonValue } from "../core/json.js";
 import { checkIdentity } from "../core/names.js";
 import { checkPolicies } from "../merge/policy.js";
-import type { RootLinks } from "../objects/commit-reader.js";
 import { formatDataPolicy } from "../objects/data-policy.js";
-import { encodeValue, toLink } from "../objects/encode.js";
+import { encodeValue, type Link, toLink } from "../objects/encode.js";
 import { compileIsolation, type Isolation } from "../objects/isolation.js";
 import { normalize } from "../objects/normalize.js";
 import { ObjectSink } from "../objects/sink.js";
@@ -72,11 +71,17 @@ export async function prepareWorkflow(
     completedAt: null,
   };
   const repository = new Repository(context, id, isolation, keys, placed);
-  const first = (sink: ObjectSink, value: JsonValue, policy: Isolation | null, root: RootLinks) =>
+  const first = (
+    sink: ObjectSink,
+    value: JsonValue,
+    policy: Isolation | null,
+    of: { readonly policy?: Link | undefined; readonly stateVersion?: number | undefined },
+  ) =>
     prepareCommit(repository, {
       sink,
       parents: [],
-      root: { ...root, state: toLink(sink, encodeValue(sink, value, policy)) },
+      root: { policy: of.policy, state: toLink(sink, encodeValue(sink, value, policy)) },
+      stateVersion: of.stateVersion,
       author,
       minStep: 1,
       options: { message: `Create workflow ${id}` },
@@ -95,7 +100,8 @@ export async function prepareWorkflow(
   const canonical = encode(() => {
     const sink = repository.newSink();
     const policy = encodePolicies(sink, policies);
-    return first(sink, state, repository.statePolicy, { policy });
+    const stateVersion = repository.schema?.version;
+    return first(sink, state, repository.statePolicy, { policy, stateVersion });
   });
   return { record, repository, genesis, canonical, rows };
 }

@@ -4,22 +4,28 @@ import { parsePointer } from "../core/json-pointer.js";
 import { quoteForMessage } from "../core/names.js";
 import type { LoadedCommit } from "../objects/commit-reader.js";
 import { decodeAt } from "../objects/decode.js";
+import type { ObjectReader } from "../objects/reader.js";
 import { readAgain } from "./read-again.js";
 import type { Repository } from "./repository.js";
-import type { Commit, LogOptions, ReflogLine, State } from "./types.js";
+import type { OlderState } from "./schema/states.js";
+import type { Commit, LogOptions, ReadStateOptions, ReflogLine, State } from "./types.js";
 import { toCommit, toReflogLine } from "./views.js";
 
-/** Reads a commit's state, or the value at a JSON Pointer in it. */
+/** Reads a commit's state, or the value at a JSON Pointer in it; one of an older version after migrating it. */
 export async function readState(
   repository: Repository,
   commit: LoadedCommit,
   pointer: string,
   shown: string,
   reader = repository.objectsOf(commit),
+  { migrate = true }: ReadStateOptions = {},
 ): Promise<State> {
   const tokens = parsePointer(pointer);
-  const link = commit.root.state;
-  const value = link === undefined ? undefined : await decodeAt(reader, link, tokens);
+  const from = migrate ? (repository.schema?.migratesFrom(commit) ?? null) : null;
+  const value =
+    from === null
+      ? await storedAt(commit, tokens, reader)
+      : await migratedAt({ repository, commit, from, reader }, tokens);
   if (value === undefined) {
     throw new AgstateError(
       "PATH_NOT_FOUND",
@@ -28,6 +34,23 @@ export async function readState(
     );
   }
   return value;
+}
+
+async function storedAt(
+  { root: { state } }: LoadedCommit,
+  tokens: readonly string[],
+  reader: ObjectReader,
+): Promise<State | undefined> {
+  return state === undefined ? undefined : decodeAt(reader, state, tokens);
+}
+
+async function migratedAt(
+  older: OlderState,
+  tokens: readonly string[],
+): Promise<State | undefined> {
+  // Loaded when there is something to migrate: in most processes nothing ever is.
+  const states = await import("./schema/states.js");
+  return states.migratedAt(older, tokens);
 }
 
 /** Commits reachable from the tips, children before parents. */

@@ -36,6 +36,8 @@ import type { Storage } from "../storage/port.js";
 import type { KeyChain } from "./keys/chain.js";
 import type { PlacedParts } from "./placed.js";
 import { mustBePrimary } from "./primary.js";
+import type { CheckedSchema } from "./schema/schema.js";
+import type { MigratedValues } from "./schema/values.js";
 
 /** What all workflows of an open store share. */
 export interface StoreContext {
@@ -45,6 +47,8 @@ export interface StoreContext {
   readonly randomHex: (bytes: number) => string;
   /** What `custom:<name>` merge policies stand for. */
   readonly resolvers: CustomResolvers;
+  /** The schema of a workflow's state, checked; undefined where it has none. */
+  readonly schemaOf: (workflow: string) => CheckedSchema | undefined;
   /** What takes part in every step. */
   readonly hooks: readonly StepHooks[];
   /** What tools may do; undefined when there are no rules. */
@@ -63,6 +67,8 @@ export interface StoreContext {
   readonly gathering: Set<() => Promise<unknown>>;
   readonly objectCache: ReturnType<typeof createObjectCache>;
   readonly commitCache: ReturnType<typeof createCommitCache>;
+  /** States that were migrated to be read; undefined before the first. */
+  migratedValues?: MigratedValues;
   /** Forgets what was read, as it may not be told any more. */
   readonly forget: () => void;
 }
@@ -72,7 +78,7 @@ export function createStoreContext(
 ): StoreContext {
   const objectCache = createObjectCache(base.limits.cacheMaxBytes);
   const commitCache = createCommitCache();
-  return {
+  const context: StoreContext = {
     ...base,
     gathering: new Set(),
     objectCache,
@@ -80,8 +86,10 @@ export function createStoreContext(
     forget: () => {
       objectCache.clear();
       commitCache.clear();
+      context.migratedValues?.clear();
     },
   };
+  return context;
 }
 
 /** One workflow's objects, commits, refs and history, put together over the storage. */
@@ -98,6 +106,8 @@ export class Repository {
   readonly envelopePolicy: Isolation | null;
   /** Envelopes that say that a branch was taken up, by their objects' ids: steps on top of them may run. */
   readonly takenUp = new Set<ObjectId>();
+  /** What the workflow's state is, and how older ones become it; null where nobody said. */
+  readonly schema: CheckedSchema | null;
 
   constructor(
     readonly context: StoreContext,
@@ -142,6 +152,7 @@ export class Repository {
     this.statePolicy = isolationOfKey(isolation, "state");
     this.stepPolicy = isolationOfKey(isolation, "step");
     this.envelopePolicy = isolationOfKey(isolation, "envelope");
+    this.schema = context.schemaOf(workflow) ?? null;
   }
 
   /** Reads bodies that are not plain, as far as keys are at hand. */
@@ -157,6 +168,11 @@ export class Repository {
    */
   mustBePrimary(what: string): Promise<void> {
     return mustBePrimary(this.storage, what);
+  }
+
+  /** The version of a state that is written anew on top of a commit: the schema's; without one, that of what stands there. */
+  versionAfter(commit: Pick<LoadedCommit, "stateVersion">): number | undefined {
+    return this.schema === null ? commit.stateVersion : this.schema.version;
   }
 
   /** A sink for objects that are going to be written. */

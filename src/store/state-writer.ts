@@ -5,6 +5,7 @@ import { decodeValue } from "../objects/decode.js";
 import { createDraftContext } from "../objects/draft/draft.js";
 import { applyOperations, type StateOperation } from "../objects/draft/operations.js";
 import { reconcile } from "../objects/draft/reconcile.js";
+import type { Draft, DraftContext } from "../objects/draft/types.js";
 import { encodeValue, type Link, toLink } from "../objects/encode.js";
 import { normalize } from "../objects/normalize.js";
 import type { ObjectSink } from "../objects/sink.js";
@@ -15,6 +16,10 @@ import type { Repository } from "./repository.js";
 export interface NewState {
   readonly link: Link | undefined;
   readonly value: JsonValue | undefined;
+  /** The version of the state's schema that it is made by. */
+  readonly version: number | undefined;
+  /** Whether it is of a higher version than the head's, so that it is another state even where the values are equal. */
+  readonly raised: boolean;
 }
 
 /** Makes the states that go on top of a head: what differs from the head's alone is read and encoded. */
@@ -51,20 +56,24 @@ export class StateWriter {
 
   async fromValue(sink: ObjectSink, given: unknown): Promise<NewState> {
     const { repository } = this;
-    const stored = this.head.commit.root.state;
+    const { commit } = this.head;
+    const stored = commit.root.state;
+    const raised = (repository.schema?.migratesFrom(commit) ?? null) !== null;
+    const by = { version: repository.versionAfter(commit), raised };
     const kept = this.kept?.id === stored?.id ? this.kept?.value : undefined;
     const previous = kept ?? (await this.previousValue());
     const { stateMaxBytes } = repository.context.limits;
     const value = normalize(given, { previous, maxBytes: stateMaxBytes });
     // A small state, like a new one, has no parts to keep.
     if (previous === undefined || stored === undefined || stored.type === "blob") {
-      if (stored !== undefined && value === previous) return { link: stored, value };
-      return { link: toLink(sink, encodeValue(sink, value, repository.statePolicy)), value };
+      if (stored !== undefined && value === previous) return { link: stored, value, ...by };
+      const link = toLink(sink, encodeValue(sink, value, repository.statePolicy));
+      return { link, value, ...by };
     }
-    if (value === previous) return { link: stored, value };
+    if (value === previous) return { link: stored, value, ...by };
     const context = createDraftContext(this.head.objects, sink);
     const draft = await reconcile(context, await context.open(stored), previous, value);
-    return { link: toLink(sink, await draft.encode(repository.statePolicy)), value };
+    return { link: toLink(sink, await draft.encode(repository.statePolicy)), value, ...by };
   }
 
   /** The parent's state; undefined when there is none, or when it cannot be read, so that all is written anew. */
@@ -79,17 +88,31 @@ export class StateWriter {
     }
   }
 
+  /** Edits the head's state; one of an older version after migrating it, unless nothing is edited. */
   async fromOperations(sink: ObjectSink, operations: readonly StateOperation[]): Promise<NewState> {
     const { repository } = this;
+    const { commit } = this.head;
     const context = createDraftContext(this.head.objects, sink);
-    const stored = this.head.commit.root.state;
+    const from = repository.schema?.migratesFrom(commit) ?? null;
+    const link = commit.root.state;
+    if (from !== null && operations.length === 0) {
+      return { link, value: undefined, version: commit.stateVersion, raised: false };
+    }
     const draft = await applyOperations(
       context,
-      stored === undefined ? null : await context.open(stored),
+      from !== null ? await this.migrated(context, from) : link ? await context.open(link) : null,
       operations,
       repository.context.limits.stateMaxBytes,
     );
-    if (draft === null) return { link: undefined, value: undefined };
-    return { link: toLink(sink, await draft.encode(repository.statePolicy)), value: undefined };
+    const by = { version: repository.versionAfter(commit), raised: from !== null };
+    if (draft === null) return { link: undefined, value: undefined, ...by };
+    const encoded = await draft.encode(repository.statePolicy);
+    return { link: toLink(sink, encoded), value: undefined, ...by };
+  }
+
+  private async migrated(context: DraftContext, from: number): Promise<Draft> {
+    const { migratedDraft } = await import("./schema/states.js");
+    const { repository, head } = this;
+    return migratedDraft({ repository, commit: head.commit, from, reader: head.objects }, context);
   }
 }

@@ -92,6 +92,8 @@ export interface Commit {
   readonly nextStep: number;
   /** Steps that were started and not sealed. */
   readonly inFlight: readonly number[];
+  /** By which version of the state's schema the state is made; null where nobody said one. */
+  readonly stateVersion: number | null;
   /** 1 for a root, else one more than the greatest of its parents. */
   readonly generation: number;
   readonly trace: string | null;
@@ -138,6 +140,11 @@ export interface WriteOptions {
 export interface CommitOptions extends WriteOptions {
   /** The whole new state; left out, the parent's state is carried over. */
   readonly state?: unknown;
+}
+
+export interface ReadStateOptions {
+  /** Whether a state of an older version is migrated to that of the store's schema; default true. */
+  readonly migrate?: boolean;
 }
 
 export interface LogOptions {

@@ -18,6 +18,7 @@ export function toCommit(c: LoadedCommit): Commit {
     step: c.step ?? null,
     nextStep: c.nextStep,
     inFlight: c.inFlight,
+    stateVersion: c.stateVersion ?? null,
     generation: c.generation,
     trace: c.trace ?? null,
     externalId: c.externalId ?? null,

@@ -12,6 +12,7 @@ import {
   agentRef,
   branchRef,
   CANONICAL_REF,
+  holdsStates,
   parseAgentRef,
   refCandidates,
   shortRefName,
@@ -58,11 +59,20 @@ import type { DeclarationChange, RedeclareOptions } from "./redeclare.js";
 import { Repository, type StoreContext } from "./repository.js";
 import type { RetentionOptions, RetentionReport } from "./retention/types.js";
 import type { Review, ReviewFilter } from "./reviews/review.js";
+import type { MigrateStateOptions, StateMigrationReport } from "./schema/types.js";
 import type { SideEffect } from "./side-effects.js";
 import type { SpeculateOptions, SpeculateResult } from "./speculate.js";
 import type { WorkflowStats } from "./stats.js";
 import type { RunOptions } from "./steps/run.js";
-import type { Commit, LogOptions, Ref, ReflogLine, State, WorkflowInfo } from "./types.js";
+import type {
+  Commit,
+  LogOptions,
+  ReadStateOptions,
+  Ref,
+  ReflogLine,
+  State,
+  WorkflowInfo,
+} from "./types.js";
 import { toCommit, toRef, toWorkflowInfo } from "./views.js";
 import { Moves, type WatchOptions } from "./watch.js";
 
@@ -232,16 +242,23 @@ export class Workflow {
 
   /**
    * Reads the state at a revision, or the value at a JSON Pointer in it; the
-   * pointer may also follow the revision: `canonical~2:/messages/0`.
+   * pointer may also follow the revision: `canonical~2:/messages/0`. By the store's schema; what refs that are neither
+   * branches, tags, holds nor stored merges lead to are records of agstate's, and read as they are.
    *
-   * @throws AgstateError `REVISION_NOT_FOUND`, `PATH_NOT_FOUND`
+   * @throws AgstateError `REVISION_NOT_FOUND`, `PATH_NOT_FOUND`, `STATE_TOO_NEW`, `MIGRATION_FAILED`
    */
-  async stateAt(revision: string, pointer?: string): Promise<State> {
+  async stateAt(
+    revision: string,
+    pointer?: string,
+    { migrate = true }: ReadStateOptions = {},
+  ): Promise<State> {
     const { repository } = this;
     return repository.revisions.using([revision], async ([resolved]) => {
+      const { id, ref } = resolved!;
       const path = pointer ?? resolved!.pointer ?? "";
-      const { commit, objects } = await repository.withState(resolved!.id, path === "");
-      return readState(repository, commit, path, revision, objects);
+      const { commit, objects } = await repository.withState(id, path === "");
+      const options = { migrate: migrate && (ref === null || holdsStates(ref.name)) };
+      return readState(repository, commit, path, revision, objects, options);
     });
   }
 
@@ -712,6 +729,18 @@ export class Workflow {
     const { redeclare } = await import("./redeclare.js");
     this.record = await redeclare(this.repository, change, options);
     return this.info;
+  }
+
+  /**
+   * Migrates the states of branches to the version of the store's schema, each by a commit on top of its head; without it
+   * states are migrated whenever they are read. A branch that fails is told, and the others go on. Tags, holds and stored
+   * merges stay as they are, and a completed workflow takes a dry run alone.
+   *
+   * @throws AgstateError `SCHEMA_NEEDED`, `REF_NOT_FOUND`, `WORKFLOW_COMPLETE`, `STORE_READONLY`
+   */
+  async migrateState(options: MigrateStateOptions = {}): Promise<StateMigrationReport> {
+    const { migrateState } = await import("./schema/migrate-state.js");
+    return migrateState(this.repository, this.record.completedAt !== null, options);
   }
 
   /** What is known of the key that encrypts the workflow's payloads; null when they are not encrypted. */

@@ -38,6 +38,8 @@ export interface CommitPlan {
   readonly parents: readonly LoadedCommit[];
   /** The root tree's entries without the step. */
   readonly root: RootLinks;
+  /** The version of the state's schema; left out, the first parent's for that very state, else none. */
+  readonly stateVersion?: number | undefined;
   readonly author: string;
   /** The least number that the next step may take. */
   readonly minStep: number;
@@ -113,6 +115,7 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
     nonce: context.randomHex(16),
     nextStep: step ? Math.max(nextStep, step.header.number + 1) : nextStep,
     inFlight: step ? step.inFlight : before,
+    stateVersion: versionOf(plan),
     step: step?.header,
     trace:
       trace === undefined ? plan.told?.traceparent : checkOneLine("trace", trace, HEADER_MAX_BYTES),
@@ -141,6 +144,13 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
   };
   plan.told?.made(prepared, stepName(options.step));
   return prepared;
+}
+
+/** The version that a commit says of its state. */
+function versionOf({ root: { state }, stateVersion, parents }: CommitPlan): number | undefined {
+  if (state === undefined || stateVersion !== undefined) return state && stateVersion;
+  const [parent] = parents;
+  return parent?.root.state?.id === state.id ? parent.stateVersion : undefined;
 }
 
 function stepName(step: StepEntry | undefined): string | undefined {

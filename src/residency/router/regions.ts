@@ -31,7 +31,7 @@ import {
 export interface OpenRegionsOptions
   extends Pick<
     OpenStoreOptions,
-    "limits" | "resolvers" | "stepHooks" | "governance" | "keys" | "tracing"
+    "limits" | "resolvers" | "schema" | "stepHooks" | "governance" | "keys" | "tracing"
   > {
   /** What `${NAME}` in a URL stands for, such as `process.env`; default nothing. */
   readonly environment?: Environment;
@@ -295,7 +295,7 @@ export class Regions {
       named,
       "the catalogue of regions",
       { catalogue: true },
-      { ...this.storeOptions(null), stepHooks: [] },
+      { ...this.storeOptions(null), stepHooks: [], schema: undefined },
       ({ storeId }) => checkPinned(named, storeId),
     )
       .then((at) => ({ at, catalogue: new Catalogue(at.store) }))

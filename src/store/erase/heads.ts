@@ -179,6 +179,7 @@ async function cleanCommit(
         )
       : [commit],
     root,
+    stateVersion: commit.stateVersion,
     author: by,
     minStep: commit.nextStep,
     ...(merge === undefined ? {} : { merge }),

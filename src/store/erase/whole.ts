@@ -156,6 +156,7 @@ async function emptyHead(
       sink,
       parents: [before],
       root: { state },
+      stateVersion: before.stateVersion,
       author,
       minStep: before.nextStep,
       options: { message: `Erase (request ${id})` },

@@ -5,7 +5,7 @@ import { indexOfToken } from "../../merge/by-id.js";
 import type { Claim, Contest } from "../../merge/contest.js";
 import { openList } from "../../merge/list-tail.js";
 import { lookUp } from "../../merge/look-up.js";
-import type { MergeOutcome, PartContest } from "../../merge/merge-commits.js";
+import { type MergeOutcome, mergedPart, type PartContest } from "../../merge/merge-commits.js";
 import { identity, kindOf, type MaybeSide, readValue, same, sideOf } from "../../merge/side.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import type { Repository } from "../repository.js";
@@ -76,8 +76,9 @@ export class ConflictTeller {
   ): Promise<NamedCommit> {
     const { target, sources } = this.parties;
     for (const party of [target, ...sources.slice(0, claim.source)]) {
-      const root = sideOf(party.commit.root[part]);
-      if (same(await lookUp(this.outcome.reader, root, contest.path), contest.ours)) return party;
+      const { reader, states } = this.outcome;
+      const root = sideOf(await mergedPart(states, party.commit, part));
+      if (same(await lookUp(reader, root, contest.path), contest.ours)) return party;
     }
     return target;
   }

@@ -5,7 +5,10 @@ import { checkIdentity } from "../../core/names.js";
 import { diffLinks } from "../../merge/diff.js";
 import { checkPolicies } from "../../merge/policy.js";
 import type { Resolution } from "../../merge/resolvers.js";
+import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { decodeValue } from "../../objects/decode.js";
+import type { Link } from "../../objects/encode.js";
+import type { ObjectReader } from "../../objects/reader.js";
 import { branchRef, shortRefName } from "../../refs/names.js";
 import type { Repository } from "../repository.js";
 import type { Commit } from "../types.js";
@@ -73,10 +76,16 @@ export async function preview(
   const { outcome, kind, target, steps } = attempt;
   const open = run.open(attempt);
   const head = kind === "fast-forward" ? steps[0]?.theirs : target;
-  const reader = outcome?.reader ?? repository.objects;
-  const link = outcome === null ? head?.root.state : outcome.root.state;
+  const { reader, before, link } =
+    outcome === null
+      ? await forwarded(repository, attempt, head)
+      : {
+          reader: outcome.reader,
+          before: outcome.target.state,
+          link: outcome.root.state,
+        };
   const changes = [];
-  for await (const change of diffLinks(reader, target.root.state, link)) changes.push(change);
+  for await (const change of diffLinks(reader, before, link)) changes.push(change);
   return {
     status: statusOf({ attempt, commit: open.length > 0 ? null : target, attempts: 1 }),
     commit: outcome === null && head ? toCommit(head) : null,
@@ -89,6 +98,25 @@ export async function preview(
       throw new AgstateError("PATH_NOT_FOUND", "the merge would leave no state", { path: "" });
     },
   };
+}
+
+/** The states between which a target is moved without a merge. */
+async function forwarded(
+  repository: Repository,
+  { states, target }: Attempt,
+  head: LoadedCommit | null | undefined,
+): Promise<{ reader: ObjectReader; before: Link | undefined; link: Link | undefined }> {
+  // Without a schema there is nothing to bring them to one version by, and nothing is merged.
+  const of = (commit: LoadedCommit) =>
+    repository.schema === null ? commit.root.state : states.of(commit);
+  const before = await of(target);
+  const link = head ? await of(head) : undefined;
+  const { made } = states;
+  const reader =
+    made.size === 0
+      ? repository.objects
+      : repository.objects.with({ get: (id) => made.get(id)?.decoded });
+  return { reader, before, link };
 }
 
 async function mergeRequest(

@@ -20,6 +20,7 @@ import { Checkpoint, spansOf, whereOf } from "../checkpoint.js";
 import { isHandedOff } from "../handoff/gate.js";
 import type { Repository } from "../repository.js";
 import { historyDropped } from "../retention/records.js";
+import { statesToMerge, type VersionedStates } from "../schema/merged-states.js";
 import { prepareCommit } from "../write-commit.js";
 import { ConflictTeller } from "./conflicts.js";
 import { mergeMessage, mergeReason } from "./message.js";
@@ -48,6 +49,7 @@ export interface Attempt {
   readonly contests: readonly PartContest[];
   readonly settled: Settled | null;
   readonly policies: Policies;
+  readonly states: VersionedStates;
 }
 
 /** A merge that landed, or needed nothing, or was kept from landing. */
@@ -69,6 +71,8 @@ const RETRY = { "agstate.operation": "merge" };
  */
 export class MergeRun {
   #row: RefRow | undefined;
+  /** What was migrated for one attempt is there for the next. */
+  #migrated: VersionedStates | undefined;
   private span: Span = NO_SPAN;
 
   constructor(
@@ -148,7 +152,8 @@ export class MergeRun {
     const target = await repository.commits.read(row.id);
     const policies = { ...(await policiesOf(repository, target)), ...request.policies };
     const { kind, steps } = await this.plan(target);
-    const base = { row, target, kind, steps, policies };
+    const states = this.states();
+    const base = { row, target, kind, steps, policies, states };
     if (kind !== "merge") return { ...base, outcome: null, contests: [], settled: null };
     if (repository.objects.readsAhead) await readValuesAhead(repository, target, steps);
 
@@ -157,6 +162,7 @@ export class MergeRun {
       reader: repository.objects,
       newSink: () => repository.newSink(),
       commits: repository.commits,
+      states,
       history: repository.history,
       isolation: repository.statePolicy,
       maxBytes: repository.context.limits.stateMaxBytes,
@@ -180,6 +186,13 @@ export class MergeRun {
       outcome = await merge({ settlements: settled.settlements });
     }
     return { ...base, outcome, contests: outcome.contests, settled };
+  }
+
+  private states(): VersionedStates {
+    const { repository } = this;
+    if (repository.schema === null) return statesToMerge(repository);
+    this.#migrated ??= statesToMerge(repository);
+    return this.#migrated;
   }
 
   /** Settles what is open; null when nothing of it can be. */
@@ -357,6 +370,7 @@ export class MergeRun {
       sink: resultObjects(outcome),
       parents: request.operation === "merge" ? [target, ...merged] : [target],
       root: { ...outcome.root, envelope: target.root.envelope },
+      stateVersion: attempt.states.version,
       author: request.author,
       minStep: row.maxStep + 1,
       merge: this.record(attempt),
@@ -409,7 +423,7 @@ export class MergeRun {
   /** Everything that decided how the merge came out, as it is kept with its commit. */
   record(attempt: Attempt): MergeRecord & { readonly [key: string]: never } {
     const { request } = this;
-    const { policies, settled, steps } = attempt;
+    const { policies, settled, steps, states, target } = attempt;
     const versions = resolverVersions(policies, request.resolvers);
     const record: MergeRecord = {
       operation: request.operation,
@@ -418,7 +432,10 @@ export class MergeRun {
         branch: source.branch,
         head: source.commit.id,
         bases,
+        ...migratedFrom(states, source.commit),
       })),
+      ...(states.version === undefined ? {} : { stateVersion: states.version }),
+      ...migratedFrom(states, target),
       policies,
       ...(Object.keys(request.policies).length === 0 ? {} : { callPolicies: request.policies }),
       ...(Object.keys(versions).length === 0 ? {} : { resolvers: versions }),
@@ -426,6 +443,11 @@ export class MergeRun {
     };
     return record as MergeRecord & { readonly [key: string]: never };
   }
+}
+
+function migratedFrom(states: VersionedStates, commit: LoadedCommit): { migratedFrom?: number } {
+  const from = states.migratedFrom(commit);
+  return from === null ? {} : { migratedFrom: from };
 }
 
 /** What was resolved and is still contested, in the order of the contests. */
@@ -436,10 +458,10 @@ function resolvedOf({ contests }: Attempt, { resolved }: Settled): Resolved[] {
 }
 
 /** Whether a cherry-pick or revert would leave everything as it is. */
-export function changesNothing({ outcome, target }: Attempt): boolean {
+export function changesNothing({ outcome }: Attempt): boolean {
   return (
-    outcome?.root.state?.id === target.root.state?.id &&
-    outcome?.root.policy?.id === target.root.policy?.id
+    outcome?.root.state?.id === outcome?.target.state?.id &&
+    outcome?.root.policy?.id === outcome?.target.policy?.id
   );
 }
 

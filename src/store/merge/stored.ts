@@ -288,6 +288,7 @@ async function writeStored(
     sink: resultObjects(outcome),
     parents: given.parents,
     root: outcome.root,
+    stateVersion: attempt.states.version,
     author: given.actor,
     minStep: 1,
     merge: given.stored as unknown as JsonValue,

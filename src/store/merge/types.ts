@@ -97,10 +97,10 @@ export interface MergeResult {
 export interface MergePreview extends Omit<MergeResult, "commit" | "attempts" | "stored"> {
   /** Where the target would be, when that is a commit that exists; null for a merge still to be made. */
   readonly commit: Commit | null;
-  /** What would change in the target's state; ours stays where conflicts are open. */
+  /** What would change in the target's state, by the store's schema; ours stays where conflicts are open. */
   readonly changes: readonly Change[];
   /**
-   * The state that the merge would give, read when asked for.
+   * The state that the merge would give, read when asked for, by the store's schema.
    *
    * @throws AgstateError `PATH_NOT_FOUND` when it would leave none
    */
@@ -139,7 +139,13 @@ export interface MergeRecord {
     readonly branch: string;
     readonly head: string;
     readonly bases: readonly string[];
+    /** The version of its state, where that was migrated to be merged. */
+    readonly migratedFrom?: number;
   }[];
+  /** The version of the states that were merged, and of what came out; left out where nobody said one. */
+  readonly stateVersion?: number;
+  /** The version of the target's state, where that was migrated to be merged into. */
+  readonly migratedFrom?: number;
   /** In force: the target's and the call's. */
   readonly policies: Policies;
   /** Those of `policies` that the call gave. */
