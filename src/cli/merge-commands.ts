@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { command, count, type MakeAction } from "./command.js";
+import { migrationsOption } from "./schema-file.js";
 
 /** Adds the commands that merge, and that take changes over from one branch to another. */
 export function addMergeCommands(program: Command, action: MakeAction): void {
@@ -18,6 +19,7 @@ export function addMergeCommands(program: Command, action: MakeAction): void {
     .option("--ff-only", "refuse to make a merge commit")
     .option("--allow-unrelated", "merge histories without a common commit")
     .option("--allow-open-intents", "merge branches with steps that are not sealed")
+    .addOption(migrationsOption())
     .addOption(
       new Option(
         "--continue [name]",
@@ -38,9 +40,9 @@ export function addMergeCommands(program: Command, action: MakeAction): void {
     .addHelpText("after", MERGE_HELP)
     .action(action(() => import("./commands/merge.js")));
 
-  command(program, "conflicts [name]", "show the open conflicts of a stored merge").action(
-    action(() => import("./commands/conflicts.js")),
-  );
+  command(program, "conflicts [name]", "show the open conflicts of a stored merge")
+    .addOption(migrationsOption())
+    .action(action(() => import("./commands/conflicts.js")));
 
   command(program, "resolve [path]", "decide what a conflicting path is to hold")
     .option("--ours", "the value of the branch that is merged into")
@@ -56,6 +58,7 @@ export function addMergeCommands(program: Command, action: MakeAction): void {
       ]),
     )
     .option("--author <id>", "who decides (default: who began the merge)")
+    .addOption(migrationsOption())
     .action(action(() => import("./commands/resolve.js")));
 
   const policy = command(program, "policy", "list, set and unset the merge policies of a branch");
@@ -82,7 +85,8 @@ export function addMergeCommands(program: Command, action: MakeAction): void {
       .option("--mainline <n>", "of a merge: the parent that its change is counted from", count)
       .option("--policy <path=strategy>", "for this call, such as /seats=sum; repeatable", collect)
       .option("-m, --message <text>", "what the commit says")
-      .option("--author <id>", "who does it (default: supervisor)");
+      .option("--author <id>", "who does it (default: supervisor)")
+      .addOption(migrationsOption());
   picking(
     command(program, "cherry-pick <revision>", "apply the change that a commit made").option(
       "--onto <branch>",

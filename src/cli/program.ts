@@ -11,6 +11,7 @@ import { addRegionCommands } from "./region-commands.js";
 import { addRetentionCommands } from "./retention-commands.js";
 import { addReviewCommands } from "./review-commands.js";
 import { addRulesCommands } from "./rules-commands.js";
+import { migrationsOption } from "./schema-file.js";
 import { type GlobalOptions, Session } from "./session.js";
 import { addStepCommands } from "./step-commands.js";
 import { traceUrlOption } from "./trace-link.js";
@@ -212,6 +213,14 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
       ).conflicts(["status", "dryRun"]),
     )
     .action(action(() => import("./commands/migrate.js")));
+
+  command(program, "migrate-state", "bring the states of branches to the newest version of them")
+    .addOption(migrationsOption())
+    .option("--dry-run", "show what would change, in all workflows where none is named")
+    .option("--branch <name...>", "these branches (default: canonical and all agents' branches)")
+    .option("--all", "all workflows, where none is named; those that are complete stay")
+    .option("--author <id>", "who migrates (default: agstate)")
+    .action(action(() => import("./commands/migrate-state.js")));
 
   command(program, "doctor", "check what the store stands on, and say what to do").action(
     action(() => import("./commands/doctor.js")),

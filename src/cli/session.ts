@@ -17,6 +17,8 @@ export interface GlobalOptions {
   readonly regions?: string;
   readonly workflow?: string;
   readonly keys?: string;
+  /** Of commands that compare or write states by a schema. */
+  readonly migrations?: string;
   readonly json?: boolean;
   readonly color?: boolean;
 }
@@ -75,12 +77,13 @@ export class Session {
     };
   }
 
-  /** The same, with the keys that `--keys` or `AGSTATE_KEYS` names. */
-  private async ways(): Promise<Pick<OpenStoreOptions, "keys" | "tracing" | "limits">> {
-    const { keys } = this.options;
-    if (keys === undefined) return this.waysOfAll;
+  /** The same, with the keys that `--keys` or `AGSTATE_KEYS` names, and the schema of `--migrations` or `AGSTATE_MIGRATIONS`. */
+  private async ways(): Promise<Pick<OpenStoreOptions, "keys" | "schema" | "tracing" | "limits">> {
+    const { keys, migrations } = this.options;
+    const ways = { ...this.waysOfAll, ...(await schemaIn(migrations)) };
+    if (keys === undefined) return ways;
     const { keysFrom } = await import("../keys/source.js");
-    return { ...this.waysOfAll, keys: { provider: keysFrom(keys, process.env) } };
+    return { ...ways, keys: { provider: keysFrom(keys, process.env) } };
   }
 
   /** Where `init` makes a store when none is named: `.agstate` here. */
@@ -224,6 +227,12 @@ export class Session {
     await this.opened?.close();
     await this.routed?.close();
   }
+}
+
+async function schemaIn(file: string | undefined): Promise<Pick<OpenStoreOptions, "schema">> {
+  if (file === undefined) return {};
+  const { readSchemaFile } = await import("./schema-file.js");
+  return { schema: await readSchemaFile(file) };
 }
 
 function needsStore(): AgstateError {

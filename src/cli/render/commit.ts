@@ -69,6 +69,7 @@ export function fullCommit(
   const step = stepLine(commit);
   if (step !== "") lines.push(`Step:   ${step}`);
   if (commit.inFlight.length > 0) lines.push(`Open:   steps ${commit.inFlight.join(", ")}`);
+  if (commit.stateVersion !== null) lines.push(`State:  version ${commit.stateVersion}`);
   lines.push(...traceLines(commit, readTrace));
   if (commit.externalId !== null) lines.push(`Extern: ${escapeLine(commit.externalId)}`);
   if (commit.boundary === true) lines.push("Parent: dropped, as its retention is over");

@@ -21,7 +21,9 @@ export function mergeRecordLines(paint: Paint, record: MergeRecord): string[] {
     operation
   ];
   const into = paintBranch(paint, record.into.replace(/^refs\/heads\//, ""));
-  const title = `${paint.bold(what)} ${into}${pending ? ", not finished" : ""}`;
+  const migrated =
+    record.migratedFrom === undefined ? "" : `, migrated from version ${record.migratedFrom}`;
+  const title = `${paint.bold(what)} ${into}${pending ? ", not finished" : ""}${migrated}`;
   return [
     title,
     ...section(paint, sourceRows(paint, record)),
@@ -37,15 +39,20 @@ function section(paint: Paint, rows: readonly string[][]): string[] {
 }
 
 function sourceRows(paint: Paint, { operation, sources }: MergeRecord): string[][] {
-  return sources.map(({ branch, head, bases }) => {
+  return sources.map(({ branch, head, bases, migratedFrom }) => {
     // What a revert starts from is the commit itself.
     const known: readonly string[] = operation === "revert" ? [] : (bases ?? []);
     const since = known.length === 1 ? shortId(known[0] as string) : plural(known.length, "base");
+    const said = [
+      ...(known.length === 0 ? [] : [`since ${since}`]),
+      ...(migratedFrom === undefined ? [] : [`migrated from version ${migratedFrom}`]),
+    ];
+    const id = paint.id(shortId(head));
     return [
       "source",
       paintBranch(paint, branch),
-      paint.id(shortId(head)),
-      known.length === 0 ? "" : paint.dim(`since ${since}`),
+      id,
+      said.length === 0 ? "" : paint.dim(said.join(", ")),
     ];
   });
 }
