@@ -8,7 +8,7 @@ const POSTGRES = "test/**/*.postgres.test.ts";
 
 /** Tests that run on every backend. */
 const EVERYWHERE = [
-  "test/unit/{audit,audit-verify,branch,complete,discard,erase,erase-records,gc,governance,granularity,handoff,holds,isolation,lease,merging,operations,pending,resume-point,retention,reviews,revisions,speculate,steps,store,step-log,stored-merges,told-errors,watch,workflow}.test.ts",
+  "test/unit/{audit,audit-verify,branch,complete,discard,erase,erase-records,gc,governance,granularity,handoff,holds,isolation,lease,merging,operations,pending,resume-point,retention,reviews,revisions,speculate,steps,store,step-log,state-migrations,stored-merges,told-errors,watch,workflow}.test.ts",
   "test/property/{merge-crossing,merge-histories,store-model}.test.ts",
   "test/e2e/cases-{governance,merge,refs,steps,text,values}.test.ts",
   "test/e2e/merge-real-data.test.ts",

@@ -141,6 +141,27 @@ Two seats.
     );
   });
 
+  it("a commit that says the version of its state", () => {
+    const body = encodeCommit({
+      tree: "1".repeat(64) as ObjectId,
+      parents: [],
+      author: "booker",
+      committer: "booker",
+      workflow: "trip-42",
+      authorTime: 1_700_000_000,
+      committerTime: 1_700_000_000,
+      nonce: "0123456789abcdef0123456789abcdef",
+      nextStep: 13,
+      inFlight: [12],
+      stateVersion: 3,
+      step: { number: 12, status: "started", action: "write" },
+      message: "",
+    });
+    expect(hashObject("commit", body)).toBe(
+      "d4d14f4d51ea16a6d60cddfcd5ebe231be12d30e3f7257fc41ddcb91b9a8cfe1",
+    );
+  });
+
   it("log entries", () => {
     const text = reflogEntryText({
       ref: "refs/heads/canonical",

@@ -7,7 +7,14 @@ import {
   type StateSchema,
 } from "../../src/index.js";
 import { decodeCommit, encodeCommit } from "../../src/objects/commit.js";
-import { agstateError, BACKENDS, makeStore, snapshot, type TestStore } from "../support/stores.js";
+import {
+  agstateError,
+  BACKENDS,
+  type Backend,
+  makeStore,
+  snapshot,
+  type TestStore,
+} from "../support/stores.js";
 
 type Members = Record<string, JsonValue>;
 
@@ -37,11 +44,12 @@ async function openedWith(made: TestStore, schema: OpenStoreOptions["schema"]) {
   return (await made.another({ schema })).workflow("w");
 }
 
-const ON_DISK = BACKENDS.filter((backend) => backend !== "memory");
+/** Where a store can be opened a second time, with another schema. */
+const ON_DISK = BACKENDS.find((backend) => backend !== "memory") as Backend;
 
-describe.each(ON_DISK)("versions of states on %s", (backend) => {
+describe("versions of states", () => {
   it("are not said without a schema, and said with one", async () => {
-    const made = await makeStore(backend);
+    const made = await makeStore(ON_DISK);
     const plain = await made.store.createWorkflow("plain", { state: OLD });
     expect((await plain.canonical()).head.stateVersion).toBeNull();
     const store = await made.another({ schema: V2 });
@@ -63,7 +71,7 @@ describe.each(ON_DISK)("versions of states on %s", (backend) => {
   });
 
   it("are migrated on read, at any path, and read as stored when asked", async () => {
-    const made = await makeStore(backend);
+    const made = await makeStore(ON_DISK);
     await made.store.createWorkflow("w", { state: OLD });
     const workflow = await openedWith(made, V3);
     const branch = await workflow.canonical();
@@ -83,7 +91,7 @@ describe.each(ON_DISK)("versions of states on %s", (backend) => {
   });
 
   it("are written by the schema: edits go by the migrated state", async () => {
-    const made = await makeStore(backend);
+    const made = await makeStore(ON_DISK);
     await made.store.createWorkflow("w", { state: OLD });
     const branch = await (await openedWith(made, V3)).canonical();
     const before = branch.head;
@@ -97,7 +105,7 @@ describe.each(ON_DISK)("versions of states on %s", (backend) => {
   });
 
   it("rise when a state is committed, also one that is equal, and only then", async () => {
-    const made = await makeStore(backend);
+    const made = await makeStore(ON_DISK);
     await made.store.createWorkflow("w", { state: { seats: 1 } });
     const same = { version: 2, migrations: { 1: (state: JsonValue) => state } };
     const branch = await (await openedWith(made, same)).canonical();
@@ -113,7 +121,7 @@ describe.each(ON_DISK)("versions of states on %s", (backend) => {
   });
 
   it("are kept by code without a schema, which sees what is stored", async () => {
-    const made = await makeStore(backend, { schema: V2 });
+    const made = await makeStore(ON_DISK, { schema: V2 });
     await made.store.createWorkflow("w", { state: { person: {} } });
     const branch = await (await openedWith(made, undefined)).canonical();
     await branch.update([{ op: "set", path: "/seats", value: 1 }]);
@@ -125,7 +133,7 @@ describe.each(ON_DISK)("versions of states on %s", (backend) => {
   });
 
   it("refuse code that is older, on read and on write", async () => {
-    const made = await makeStore(backend, { schema: V3 });
+    const made = await makeStore(ON_DISK, { schema: V3 });
     await made.store.createWorkflow("w", { state: NEW });
     const workflow = await openedWith(made, V2);
     const branch = await workflow.canonical();
@@ -145,7 +153,7 @@ describe.each(ON_DISK)("versions of states on %s", (backend) => {
   });
 
   it("of a step's seal are those of its edits", async () => {
-    const made = await makeStore(backend);
+    const made = await makeStore(ON_DISK);
     await made.store.createWorkflow("w", { state: OLD });
     const branch = await (await openedWith(made, V3)).canonical();
     await branch.step({ name: "look", action: "write" }, () => 1);
@@ -198,7 +206,7 @@ describe("a schema", () => {
   });
 
   it("takes a state of which nobody said a version for 1, unless there is a migration from 0", async () => {
-    const made = await makeStore("sqlite");
+    const made = await makeStore(ON_DISK);
     await made.store.createWorkflow("w", { state: { n: 1 } });
     const adopted = await (await openedWith(made, V1)).canonical();
     expect(await adopted.state()).toEqual({ n: 1 });
@@ -212,7 +220,7 @@ describe("a schema", () => {
 
 describe("a migration", () => {
   async function failing(migration: (state: JsonValue) => unknown) {
-    const made = await makeStore("sqlite");
+    const made = await makeStore(ON_DISK);
     await made.store.createWorkflow("w", { state: { secret: "4111-1111" } });
     const workflow = await openedWith(made, { version: 2, migrations: { 1: migration } });
     return (await workflow.canonical()).state().catch((e: unknown) => e) as Promise<
@@ -244,7 +252,7 @@ describe("a migration", () => {
   });
 
   it("may change what it is given, and that reaches nobody", async () => {
-    const made = await makeStore("sqlite");
+    const made = await makeStore(ON_DISK);
     const state = { list: Array.from({ length: 900 }, (_, i) => ({ i })), deep: { a: [1] } };
     await made.store.createWorkflow("w", { state });
     const shared = { given: [] as number[] };
@@ -275,7 +283,7 @@ describe("a migration", () => {
 
   it("is run once for a state that is read at many paths", async () => {
     let runs = 0;
-    const made = await makeStore("sqlite");
+    const made = await makeStore(ON_DISK);
     await made.store.createWorkflow("w", { state: { a: 1, b: 2 } });
     const count = (state: JsonValue) => {
       runs++;
