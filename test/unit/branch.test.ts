@@ -81,6 +81,7 @@ describe.each(BACKENDS)("a branch, on %s", (backend) => {
       step: null,
       nextStep: 1,
       inFlight: [],
+      stateVersion: null,
       generation: 2,
       trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
       externalId: "thread 7",

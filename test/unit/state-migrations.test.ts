@@ -322,6 +322,25 @@ describe.each(ON_DISK)("migrating the branches of a workflow on %s", (backend) =
     expect(await reopened.stateAt("canonical:/places/first")).toBe(0);
   });
 
+  it("lets a run that is under way go on, whose edits are of the migrated state then", async () => {
+    const made = await makeStore(backend);
+    const { workflow } = await makeBranches(made);
+    const update = () => [{ op: "set", path: "/places/first", value: 7 }] as const;
+    const run = await workflow.branch("b/old");
+    await workflow.run(run, async (ctx) => {
+      await ctx.step({ name: "first", action: "write" }, () => 1);
+      // Between its intent and its seal.
+      await ctx.step({ name: "second", action: "write", update }, () =>
+        workflow.migrateState({ branches: ["b/old"] }).then(() => 1),
+      );
+    });
+    const subjects = (await all(run.log({ limit: 4 }))).map(({ message }) => message);
+    expect(subjects.slice(1, 3)).toEqual(["second: completed", "Migrate state 1 -> 3"]);
+    expect(run.head.stateVersion).toBe(3);
+    expect(await run.state("/places", { migrate: false })).toEqual({ second: 2, first: 7 });
+    expect(run.head.inFlight).toEqual([]);
+  });
+
   it("leaves what is withheld where it is, or where a migration puts it", async () => {
     const made = await makeStore(backend);
     const state = { seats: 1, user: { mail: "someone@example.com" } };
