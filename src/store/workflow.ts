@@ -739,6 +739,7 @@ export class Workflow {
    * @throws AgstateError `SCHEMA_NEEDED`, `REF_NOT_FOUND`, `WORKFLOW_COMPLETE`, `STORE_READONLY`
    */
   async migrateState(options: MigrateStateOptions = {}): Promise<StateMigrationReport> {
+    if (options.dryRun !== true) await this.repository.mustBePrimary("migrate states");
     const { migrateState } = await import("./schema/migrate-state.js");
     return migrateState(this.repository, this.record.completedAt !== null, options);
   }

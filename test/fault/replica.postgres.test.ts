@@ -194,6 +194,7 @@ const ON_WORKFLOW: Decisions<Workflow> = {
   hold: (w) => w.hold("canonical", { reason: "asked for" }),
   releaseHold: (w) => w.releaseHold("kept", { reason: "over" }),
   redeclare: (w) => w.redeclare({ retentionPolicy: "P1D" }, { reason: "over" }),
+  migrateState: (w) => w.migrateState(),
   rotateKey: (w) => w.rotateKey(),
   destroyKey: (w) => w.destroyKey({ reason: "over" } as never),
   erase: (w) => w.erase({ paths: ["/n"], reason: "asked for" } as never),
