@@ -82,7 +82,10 @@ async function migrateBranch(job: Job, first: RefRow): Promise<BranchMigration |
       from: commit.root.state === undefined ? null : schema.versionOf(commit),
       to: schema.version,
       head: commit.id,
-      ...{ commit: null, changes: 0, paths: [], error: null },
+      commit: null,
+      changes: 0,
+      paths: [],
+      error: null,
     };
     try {
       const from = schema.migratesFrom(commit);
