@@ -148,7 +148,16 @@ const WORKFLOW = {
   reads: [
     ...["info", "internals", "readFrom", "canonical", "branch", "refs", "resolve", "commitAt"],
     ...["stateAt", "stepRecord", "findExternal", "log", "diff", "changes", "blame", "aheadBehind"],
-    ...["merged", "reflog", "watch", "audit", "verifyAudit", "signAuditCheckpoint", "mergeBases"],
+    ...[
+      "merged",
+      "reflog",
+      "watch",
+      "audit",
+      "verifyAudit",
+      "signAuditCheckpoint",
+      "mergeBases",
+      "sessionAt",
+    ],
     ...["isAncestor", "storedMerges", "storedMerge", "mergeRecord", "sideEffects", "reviews"],
     ...["review", "holds", "keyInfo", "fsck", "planRetention", "stats", "usage"],
   ],
@@ -157,10 +166,30 @@ const WORKFLOW = {
 const BRANCH = {
   reads: [
     ...["head", "gathered", "loadedHead", "incarnation", "seq", "leaseSignal", "minStep", "flush"],
-    ...["refresh", "policies", "state", "log", "reflog", "steps", "lease", "stepJournal"],
+    ...[
+      "refresh",
+      "policies",
+      "state",
+      "log",
+      "reflog",
+      "steps",
+      "lease",
+      "handedOff",
+      "boundaries",
+      "stepJournal",
+    ],
   ],
   own: [
-    ...["appendSteps", "putSteps", "checkpoint", "exclusive", "write", "writeTold", "isNeeded"],
+    ...[
+      "appendSteps",
+      "putSteps",
+      "putEnvelope",
+      "checkpoint",
+      "exclusive",
+      "write",
+      "writeTold",
+      "isNeeded",
+    ],
     ...["mergeParents"],
   ],
 };
@@ -209,6 +238,9 @@ const ON_BRANCH: Decisions<Branch> = {
   sealStep: (b) => b.sealStep(1, { output: 1 }),
   acquire: (b) => b.acquire(),
   resumePoint: (b) => b.resumePoint(),
+  handoff: (b) => b.handoff({ summary: "It is late" }),
+  freshness: (b) => b.freshness(),
+  resume: (b) => b.resume(),
 };
 
 /** All that an object's class has, but what makes it. */
