@@ -8,7 +8,6 @@ import { formatDate } from "./commit.js";
 import { cutTo, WIDTH } from "./cut.js";
 import { escapeLine } from "./escape.js";
 import type { Paint } from "./paint.js";
-import { plural } from "./sizes.js";
 import { inlineJson, readableLines } from "./value.js";
 
 /** How many of each kind are shown; `--json` shows all. */
@@ -56,8 +55,8 @@ export function handoffLines(paint: Paint, handoff: Handoff): string[] {
     ]);
 }
 
-function sessionLines(paint: Paint, { branch, by, at, tag, facts }: Handoff): string[] {
-  const { steps, untold } = facts;
+function sessionLines(paint: Paint, { branch, by, at, tag, facts, untold }: Handoff): string[] {
+  const { steps } = facts;
   const did =
     steps === null
       ? "no step"
@@ -70,9 +69,7 @@ function sessionLines(paint: Paint, { branch, by, at, tag, facts }: Handoff): st
     ["Tag", paint.tag(short(`tags/${tag}`, 60))],
     ["Work", did],
   ];
-  if (untold.count > 0) {
-    rows.push(["Not told", `what ${plural(untold.count, "step")} relied on`]);
-  }
+  for (const what of untold) rows.push(["Not told", short(what, 64)]);
   return columns(rows);
 }
 

@@ -10,15 +10,15 @@ import {
   type FingerprintTolerance,
   type HandoffEnvelope,
 } from "./envelope.js";
-import { gatherResources } from "./resources.js";
-import { readSession } from "./session.js";
+import { gatherResources, type Sources } from "./resources.js";
+import { readSession, type Session } from "./session.js";
 
 /** What there is to be checked before work goes on from a commit. */
 export interface Basis {
   /** The id of the envelope's object; null where there is none. */
   readonly envelope: ObjectId | null;
-  /** The commit that brought the envelope; null where there is none. */
-  readonly boundary: LoadedCommit | null;
+  /** What came since the envelope. */
+  readonly session: Session;
   /** The hand-off that waits to be taken up; null where the branch has none. */
   readonly handoff: HandoffEnvelope | null;
   /** The tag of the hand-off that waits, or that the branch has gone on from. */
@@ -33,35 +33,46 @@ export interface Basis {
 /**
  * Reads what work on a commit relies on: what its envelope says, and what steps since have put on record.
  *
- * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`
+ * @param more what whoever hands off says besides
+ * @throws AgstateError `MISSING_OBJECT`, `CORRUPT_OBJECT`; `LIMIT_EXCEEDED`
  */
-export async function basisAt(repository: Repository, head: LoadedCommit): Promise<Basis> {
+export async function basisAt(
+  repository: Repository,
+  head: LoadedCommit,
+  more: Pick<Sources, "given" | "forget" | "tolerance"> = {},
+): Promise<Basis> {
   const read = await envelopeOf(repository, head);
-  const { boundary, reliances, untold: since } = await readSession(repository, head);
+  const session = await readSession(repository, head);
   const envelope: Envelope | null = isWithheld(read) ? null : read;
-  const before = envelope?.kind === "handoff" ? envelope.facts?.untold : undefined;
-  const steps = [...(before?.items ?? []), ...since];
-  const untold: string[] = [];
-  if (steps.length > 0) {
-    const more = (before?.count ?? 0) + since.length > steps.length ? " and others" : "";
-    const which = steps.length === 1 && more === "" ? "step" : "steps";
-    untold.push(`what ${which} ${steps.join(", ")}${more} relied on`);
-  }
   const resources: unknown = envelope?.resources ?? [];
   const fingerprints: unknown = envelope?.fingerprints ?? null;
-  if (isWithheld(read) || isWithheld(resources)) untold.push("what the envelope says of resources");
-  if (isWithheld(fingerprints)) untold.push("what the envelope says of fingerprints");
+  const untold = [...(envelope?.kind === "handoff" ? (envelope.untold ?? []) : [])];
+  const { untold: steps } = session;
+  if (steps.length > 0) {
+    untold.push(`what ${steps.length === 1 ? "step" : "steps"} ${some(steps)} relied on`);
+  }
+  if (isWithheld(read) || isWithheld(resources)) untold.push("what an envelope says of resources");
+  if (isWithheld(fingerprints)) untold.push("what an envelope says of fingerprints");
   return {
     envelope: head.root.envelope?.id ?? null,
-    boundary,
+    session,
     handoff: envelope?.kind === "handoff" ? envelope : null,
     tag: envelope?.tag ?? null,
     resources: gatherResources({
+      ...more,
       before: isWithheld(resources) ? [] : (resources as readonly Resource[]),
-      reliances,
+      reliances: session.reliances,
     }),
     fingerprints: isWithheld(fingerprints) ? null : (fingerprints as FingerprintRecord | null),
     fingerprintTolerance: envelope?.fingerprintTolerance ?? "report",
-    untold,
+    untold: [...new Set(untold)],
   };
+}
+
+/** How many numbers of steps are named. */
+const STEPS_NAMED = 20;
+
+function some(steps: readonly number[]): string {
+  const named = steps.slice(0, STEPS_NAMED).join(", ");
+  return steps.length > STEPS_NAMED ? `${named} and ${steps.length - STEPS_NAMED} more` : named;
 }

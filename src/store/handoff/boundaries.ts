@@ -48,6 +48,13 @@ function brought(commit: LoadedCommit, parent: LoadedCommit): boolean {
   return commit.root.envelope !== undefined && commit.root.envelope.id !== parent.root.envelope?.id;
 }
 
+/** Whether a commit itself hands its branch off. */
+export async function isHandoff(repository: Repository, commit: LoadedCommit): Promise<boolean> {
+  if (!(await isBoundary(repository, commit))) return false;
+  const envelope = await envelopeOf(repository, commit);
+  return envelope !== null && !isWithheld(envelope) && envelope.kind === "handoff";
+}
+
 /** Whether a commit itself brought the envelope that it has. */
 export async function isBoundary(repository: Repository, commit: LoadedCommit): Promise<boolean> {
   const parent = commit.parents[0];

@@ -33,6 +33,8 @@ export interface HandoffEnvelope {
   /** May be empty. */
   readonly note: string;
   readonly facts: SessionFacts;
+  /** What of it is not told, in words, as it is erased, over, or of another region. */
+  readonly untold: readonly string[];
   readonly resources: readonly Resource[];
   readonly fingerprints: FingerprintRecord | null;
   readonly fingerprintTolerance: FingerprintTolerance;
@@ -52,8 +54,6 @@ export interface SessionFacts {
   readonly conflicts: Listed<{ readonly merge: string; readonly path: string }>;
   /** Decisions that the branch waits for. */
   readonly reviews: Listed<{ readonly id: string; readonly kind: string; readonly name: string }>;
-  /** Steps of which it is not told what they relied on. */
-  readonly untold: Listed<number>;
 }
 
 /** The first of a kind, and how many there are. */

@@ -49,7 +49,9 @@ export function findOut(
     "workflow.id": workflow,
     branch: branch.name,
     "agstate.freshness.resources": basis.resources.length,
-    ...(basis.boundary !== null && { "agstate.freshness.boundary": basis.boundary.id }),
+    ...(basis.session.boundary !== null && {
+      "agstate.freshness.boundary": basis.session.boundary.id,
+    }),
   };
   return spanning(context.telemetry, "validate_freshness", { attributes }, async (span) => {
     const resources = await checkResources(basis.resources, {

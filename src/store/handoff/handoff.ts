@@ -1,7 +1,6 @@
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import { isJsonObject } from "../../core/json.js";
 import { checkIdentity, checkText, quoteForMessage } from "../../core/names.js";
-import { isWithheld } from "../../core/withheld.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
 import { parseAgentRef, shortRefName, tagRef } from "../../refs/names.js";
 import { type Fingerprints, recordFingerprints } from "../../staleness/fingerprints.js";
@@ -9,16 +8,11 @@ import { parseTolerance } from "../../staleness/tolerance.js";
 import type { Checkers, ResourceName, Tolerance } from "../../staleness/types.js";
 import type { ReliedOn } from "../../steps/spec.js";
 import type { Repository } from "../repository.js";
-import {
-  ENVELOPE_VERSION,
-  envelopeOf,
-  type FingerprintTolerance,
-  type HandoffEnvelope,
-} from "./envelope.js";
+import { basisAt } from "./basis.js";
+import { ENVELOPE_VERSION, type FingerprintTolerance, type HandoffEnvelope } from "./envelope.js";
 import { sessionFacts } from "./facts.js";
 import { type Handoff, toHandoff } from "./info.js";
-import { gatherResources, namesOf, observed } from "./resources.js";
-import { readSession } from "./session.js";
+import { namesOf, observed } from "./resources.js";
 import { checkSummary, type GivenSummary, SUMMARY_TEXT_MAX_BYTES } from "./summary.js";
 import type { SessionBranch } from "./write.js";
 
@@ -82,8 +76,11 @@ export async function handOff(
     signal: options.signal,
   });
   const envelopeAt = async (head: LoadedCommit, tag: string): Promise<HandoffEnvelope> => {
-    const before = await beforeAt(repository, head);
-    const session = await readSession(repository, head);
+    const basis = await basisAt(repository, head, {
+      given,
+      forget,
+      tolerance: tolerance.resources,
+    });
     return {
       v: ENVELOPE_VERSION,
       kind: "handoff",
@@ -94,15 +91,10 @@ export async function handOff(
       at: context.now(),
       summary,
       note,
-      facts: await sessionFacts(repository, head, session, branch),
-      resources: gatherResources({
-        before: before.resources,
-        reliances: session.reliances,
-        given,
-        forget,
-        tolerance: tolerance.resources,
-      }),
-      fingerprints: fingerprints ?? before.fingerprints,
+      facts: await sessionFacts(repository, head, basis.session, branch),
+      untold: basis.untold,
+      resources: basis.resources,
+      fingerprints: fingerprints ?? basis.fingerprints,
       fingerprintTolerance: tolerance.fingerprints,
     };
   };
@@ -128,19 +120,6 @@ export async function handOff(
   }
 }
 
-/** What the session before left, or the branch has gone on with. */
-async function beforeAt(
-  repository: Repository,
-  head: LoadedCommit,
-): Promise<Pick<HandoffEnvelope, "resources" | "fingerprints">> {
-  const before = await envelopeOf(repository, head);
-  if (before === null || isWithheld(before) || isWithheld(before.resources)) {
-    return { resources: [], fingerprints: null };
-  }
-  const { resources, fingerprints } = before;
-  return { resources, fingerprints: isWithheld(fingerprints) ? null : fingerprints };
-}
-
 function tagged(tag: string, target: LoadedCommit["id"], actor: string, branch: string) {
   const ref = tagRef(tag);
   return {
@@ -158,7 +137,7 @@ function tagged(tag: string, target: LoadedCommit["id"], actor: string, branch: 
   } as const;
 }
 
-/** The first free name of a branch's hand-offs, by those there were. */
+/** The first free name of a branch's hand-offs, by those that there are. */
 async function nextTag(repository: Repository, ref: string): Promise<string> {
   const of = parseAgentRef(ref);
   const slug = of === null ? shortRefName(ref) : `${of.agent}-${of.branch}`;

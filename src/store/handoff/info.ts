@@ -16,6 +16,8 @@ export interface Handoff {
   readonly summary: HandoffSummary;
   readonly note: string;
   readonly facts: SessionFacts;
+  /** What of it is not told, in words; then nobody goes on from it without a review. */
+  readonly untold: readonly string[];
   readonly resources: readonly Resource[];
   /** Whether it says what the work was done with. */
   readonly fingerprints: HandoffEnvelope["fingerprints"];
@@ -23,6 +25,7 @@ export interface Handoff {
 
 export function toHandoff({ id }: Pick<Commit, "id">, envelope: HandoffEnvelope): Handoff {
   const { tag, branch, by, at, summary, note, facts, resources, fingerprints } = envelope;
+  const { untold = [] } = envelope;
   return {
     commit: id,
     tag,
@@ -32,6 +35,7 @@ export function toHandoff({ id }: Pick<Commit, "id">, envelope: HandoffEnvelope)
     summary,
     note,
     facts,
+    untold,
     resources,
     fingerprints,
   };

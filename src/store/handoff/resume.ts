@@ -12,7 +12,7 @@ import { type ReviewInfo, reviewOf } from "../reviews/review.js";
 import { prepareChange, readReview, type StoredReview } from "../reviews/stored.js";
 import type { Commit } from "../types.js";
 import { type Basis, basisAt } from "./basis.js";
-import { type Boundary, boundariesOf, isBoundary } from "./boundaries.js";
+import { type Boundary, boundariesOf, isHandoff } from "./boundaries.js";
 import { ENVELOPE_VERSION, type ResourceChange, type ResumedEnvelope } from "./envelope.js";
 import { type Found, type FreshnessOptions, findOut } from "./freshness.js";
 import { type Handoff, toHandoff } from "./info.js";
@@ -116,7 +116,7 @@ export async function resume(
     const info = (await reviewOf(repository, id)).info;
     if (status !== "approved") {
       const all = status === "discarded" ? await boundariesOf(repository, branch.loadedHead) : [];
-      const earlier = all.filter(({ handoff }) => handoff.commit !== basis.boundary?.id);
+      const earlier = all.filter(({ handoff }) => handoff.commit !== basis.session.boundary?.id);
       return { ...report, ready: false, review: info, earlier };
     }
     review = await readReview(repository, id);
@@ -141,7 +141,7 @@ async function startOf(
   if (from === undefined) return head;
   const start = await repository.commitAt(from);
   const isOwn = await repository.history.isAncestor(start.id, head.id);
-  if (isOwn && (await isBoundary(repository, start))) return start;
+  if (isOwn && (await isHandoff(repository, start))) return start;
   throw new AgstateError(
     "INVALID_ARGUMENT",
     isOwn
@@ -225,7 +225,7 @@ function resumedEnvelope({ basis, found, review, author }: TakingUp, at: number)
     kind: "resumed",
     by: author,
     at,
-    boundary: basis.boundary?.id ?? null,
+    boundary: basis.session.boundary?.id ?? null,
     tag: basis.tag,
     verdict: found.verdict,
     review: review?.id ?? null,
@@ -281,7 +281,8 @@ function messageOf(
 
 function reportOf(branch: SessionBranch, basis: Basis, found: Found): FreshnessReport {
   const { verdict, resources, drift, untold } = found;
-  const { handoff, boundary } = basis;
+  const { handoff } = basis;
+  const { boundary } = basis.session;
   return {
     branch: branch.name,
     handoff: handoff === null || boundary === null ? null : toHandoff(boundary, handoff),

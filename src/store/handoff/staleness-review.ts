@@ -61,7 +61,7 @@ function requestOf(
   const drift = basis.fingerprintTolerance === "exact" ? found.drift.map(bound) : [];
   const input = {
     handoff: basis.tag,
-    boundary: basis.boundary?.id ?? null,
+    boundary: basis.session.boundary?.id ?? null,
     envelope: basis.envelope,
     resources: resources.slice(0, LISTED_MAX),
     drift: drift.slice(0, LISTED_MAX),
