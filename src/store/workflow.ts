@@ -34,6 +34,7 @@ import type { EraseReport, EraseRequest } from "./erase/types.js";
 import type { FsckReport } from "./fsck.js";
 import type { GcOptions, GcReport } from "./gc/collect.js";
 import { type Gathering, type Granularity, gatheringOf } from "./granularity.js";
+import type { Handoff } from "./handoff/info.js";
 import type { SessionMark } from "./handoff/mark.js";
 import type { HoldInfo, HoldOptions, ReleaseOptions } from "./holds.js";
 import type {
@@ -277,6 +278,12 @@ export class Workflow {
   async sessionAt(revision: string): Promise<SessionMark | null> {
     const { sessionAt } = await import("./handoff/mark.js");
     return sessionAt(this.repository, revision);
+  }
+
+  /** Branches that were handed off and wait to be taken up, by their names; those whose envelopes are not told are left out. */
+  async handoffs(): Promise<{ readonly ref: Ref; readonly handoff: Handoff }[]> {
+    const { handoffsOf } = await import("./handoff/mark.js");
+    return handoffsOf(this.repository);
   }
 
   /** Commits with this external id, oldest first. */

@@ -101,6 +101,12 @@ Relies on
     sha256:${report.match(/sha256:([0-9a-f]+)/)?.[1]}..., exact
 `.replace(/sha256:[0-9a-f]+\.\.\./, (text) => text),
     );
+    const status = box.ok(["status"]);
+    within80(status);
+    expect(status).toMatch(/^agents\/clerk\/may was handed off by clerk, /m);
+    expect(box.json(["status"])).toMatchObject([
+      { branches: [{ handedOff: "handoff-clerk-may-1" }, { name: "canonical", handedOff: null }] },
+    ]);
     const asked = box.ok(["resume", "clerk/may"]);
     within80(asked);
     expect(asked).toContain("Handed off by clerk");
@@ -166,6 +172,7 @@ Relies on
     });
     const list = box.ok(["resume", "clerk/may", "--list"]);
     within80(list);
+    expect(box.ok(["status"])).not.toContain("was handed off");
     expect(list).toMatch(/^handoff-clerk-may-1 {2}.* {2}1 step again {2}1 side effect\n$/);
     expect(box.ok(["fsck"])).toContain("No problems.");
   });

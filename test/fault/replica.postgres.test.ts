@@ -156,6 +156,7 @@ const WORKFLOW = {
       "verifyAudit",
       "signAuditCheckpoint",
       "mergeBases",
+      "handoffs",
       "sessionAt",
     ],
     ...["isAncestor", "storedMerges", "storedMerge", "mergeRecord", "sideEffects", "reviews"],

@@ -1,5 +1,6 @@
 import { columns } from "../render/columns.js";
 import { ago, shortId, subjectOf } from "../render/commit.js";
+import { cutTo } from "../render/cut.js";
 import { escapeLine } from "../render/escape.js";
 import { plural } from "../render/sizes.js";
 import type { Session } from "../session.js";
@@ -17,6 +18,7 @@ export async function run(session: Session): Promise<undefined> {
     branches.push({ ref, head, ahead, behind });
   }
   const merges = await overviewOf(workflow);
+  const handoffs = await workflow.handoffs();
   if (out.json) {
     return void (await out.value({
       store: description,
@@ -29,6 +31,7 @@ export async function run(session: Session): Promise<undefined> {
         date: head.date,
         nextStep: head.nextStep,
         inFlight: head.inFlight,
+        handedOff: handoffs.find((each) => each.ref.name === ref.name)?.handoff.tag ?? null,
       })),
       merges: merges.map(({ info, open, problem }) => ({ ...info, open, problem })),
     }));
@@ -55,6 +58,13 @@ export async function run(session: Session): Promise<undefined> {
     await out.line(
       paint.bad(`${escapeLine(ref.shortName)} has open steps: ${head.inFlight.join(", ")}`),
     );
+  }
+  for (const { ref, handoff } of handoffs) {
+    const by = `by ${cutTo(escapeLine(handoff.by), 24)}, ${ago(handoff.at)}`;
+    await out.line();
+    await out.line(`${paint.ref(cutTo(escapeLine(ref.shortName), 34))} was handed off ${by}`);
+    const name = escapeLine(ref.shortName);
+    await out.line(paint.dim(`  agstate resume ${name} --check tells what has changed since`));
   }
   if (merges.length === 0) return;
   await out.line();
