@@ -20,6 +20,15 @@ export function toleranceMsOf(text: string): number {
   return millisecondsOf(text, "tolerance", { tolerance: text }, "500ms, 2s or 1m");
 }
 
+/**
+ * Reads how long something may wait, such as `12h`, in milliseconds.
+ *
+ * @throws AgstateError `INVALID_ARGUMENT`
+ */
+export function expiryMsOf(text: string): number {
+  return millisecondsOf(text, "expiry", { expires: text }, "30m, 12h or 7d");
+}
+
 function millisecondsOf(
   text: string,
   what: string,

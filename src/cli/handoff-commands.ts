@@ -3,7 +3,7 @@ import { command, type MakeAction } from "./command.js";
 
 /** Adds the commands by which work changes hands. */
 export function addHandoffCommands(program: Command, action: MakeAction): void {
-  command(program, "handoff [branch]", "end a session: say where the work stands, and tag it")
+  command(program, "handoff [branch]", "hand work off: say where it stands, and tag it")
     .option("--goal <text>", "what the work is for")
     .option("--done <text...>", "what is done")
     .option("--open <text...>", "what is not")
@@ -21,7 +21,7 @@ export function addHandoffCommands(program: Command, action: MakeAction): void {
     .addHelpText("after", RESOURCE_HELP)
     .action(action(() => import("./commands/handoff.js")));
 
-  command(program, "resume [branch]", "show where a branch goes on, what is in doubt or stale")
+  command(program, "resume [branch]", "show where a branch goes on; check it; take it up")
     .option("--check", "check what the work relies on; change nothing (exit code 1: not fresh)")
     .addOption(
       new Option("--take-up", "check, and take the branch up; else ask for a review").conflicts([
@@ -33,6 +33,7 @@ export function addHandoffCommands(program: Command, action: MakeAction): void {
     .option("--list", "list the hand-offs of the branch, and what each would do again")
     .option("--fingerprints <file>", "what work would go on with, as JSON, to be compared")
     .option("--author <id>", "who takes it up (default: the branch's agent)")
+    .option("--expires <time>", "with --take-up: how long a review may wait, such as 12h")
     .option("-y, --yes", "with --from: also if steps with side effects are left behind")
     .addOption(checkersOption())
     .action(action(() => import("./commands/resume.js")));
@@ -47,5 +48,5 @@ function checkersOption(): Option {
 }
 
 const RESOURCE_HELP = `
-A resource is a URL, or TYPE:ID, such as file:docs/rules.md, git:REPOSITORY#refs/heads/main,
-confluence:123456, jira:ABC-12 or github-pr:OWNER/REPOSITORY#7.`;
+A resource is a URL, or TYPE:ID, such as file:docs/rules.md, confluence:123456,
+git:REPOSITORY#refs/heads/main, jira:ABC-12 or github-pr:OWNER/REPOSITORY#7.`;

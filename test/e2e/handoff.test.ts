@@ -135,7 +135,7 @@ Relies on
     });
     expect(box.ok(["log", "clerk/may", "-n", "1", "--oneline"])).toBe(head);
 
-    const refused = box.run(["resume", "clerk/may", "--take-up"]);
+    const refused = box.run(["resume", "clerk/may", "--take-up", "--expires", "12h"]);
     expect(refused).toMatchObject({ status: 1, stderr: "" });
     within80(refused.stdout);
     const id = /review (staleness-\S+) waits/.exec(refused.stdout)?.[1] as string;
@@ -143,6 +143,7 @@ Relies on
     const review = box.ok(["review", "show", id]);
     within80(review);
     expect(review).toContain("resume handoff-clerk-may-1");
+    expect(review).toMatch(/^Expires {3}20/m);
     expect(review).toMatch(/Not as it was\n {2}file docs\/rules\.md changed\n {4}- sha256:/);
     box.ok([
       "review",
@@ -236,6 +237,9 @@ Relies on
       [["handoff", "clerk/may", "--goal", "g", "--tag", "a/b"], 2, "INVALID_NAME"],
       [["handoff", "clerk/nobody", "--goal", "g"], 3, "REF_NOT_FOUND"],
       [["handoff", "clerk/may", "--goal", "g", "--checkers", "none.json"], 2, "INVALID_ARGUMENT"],
+      [["resume", "clerk/may", "--from", "canonical"], 2, "INVALID_ARGUMENT"],
+      [["resume", "clerk/may", "--check", "--yes"], 2, "INVALID_ARGUMENT"],
+      [["resume", "clerk/may", "--take-up", "--expires", "soon"], 2, "INVALID_ARGUMENT"],
       [["resume", "clerk/may", "--check", "--from", "nothing"], 3, "REVISION_NOT_FOUND"],
       [["resume", "clerk/may", "--check", "--from", "canonical"], 2, "INVALID_ARGUMENT"],
     ];

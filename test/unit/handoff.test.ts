@@ -352,6 +352,9 @@ describe.each(BACKENDS)("hand-off on %s", (backend) => {
     await read(branch, "rules");
     await branch.handoff(HANDOFF);
     documents.versions.set("rules", "v2");
+    await expect(branch.resume({ reviewExpiresAfterMs: 0 })).rejects.toEqual(
+      agstateError("INVALID_ARGUMENT"),
+    );
     const first = (await branch.resume({ reviewExpiresAfterMs: 1 })).review?.id as string;
     await new Promise((resolve) => setTimeout(resolve, 5));
     await expect((await workflow.review(first)).approve({ actor: "mara" })).rejects.toEqual(

@@ -2,6 +2,7 @@ import type { Fingerprints } from "../../staleness/fingerprints.js";
 import type { Branch } from "../../store/branch.js";
 import type { ResumeReport } from "../../store/handoff/resume.js";
 import { checkersOf } from "../checkers.js";
+import { expiryMsOf } from "../duration.js";
 import { EXIT } from "../exit-codes.js";
 import { readJson } from "../input.js";
 import { shortId } from "../render/commit.js";
@@ -17,6 +18,7 @@ export interface ResumeOptions {
   readonly from?: string;
   readonly fingerprints?: string;
   readonly author?: string;
+  readonly expires?: string;
   readonly yes?: boolean;
   readonly checkers?: string;
 }
@@ -64,9 +66,10 @@ export async function takeUp(
   options: ResumeOptions,
 ): Promise<number> {
   const { out } = session;
-  const { author, yes = false, from } = options;
+  const { author, expires, yes = false, from } = options;
   const how = {
     ...(await askedWith(options)),
+    ...(expires !== undefined && { reviewExpiresAfterMs: expiryMsOf(expires) }),
     ...(author !== undefined && { author }),
   };
   const report =

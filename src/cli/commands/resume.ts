@@ -1,3 +1,4 @@
+import { AgstateError } from "../../core/errors.js";
 import type { StepDetails } from "../../store/steps/list.js";
 import { formatDate } from "../render/commit.js";
 import { cutTo } from "../render/cut.js";
@@ -15,6 +16,7 @@ export async function run(
   options: ResumeOptions,
 ): Promise<undefined | number> {
   const { out } = session;
+  refuseIdle(options);
   const workflow = await session.workflow();
   const branch = await workflow.branch(args[0] ?? "canonical");
   if (options.check || options.takeUp || options.list) {
@@ -79,4 +81,20 @@ export async function run(
   await out.line(out.paint.dim(`${seal} --output '{"id":1}'`));
   await out.line(out.paint.dim(`${seal} --error 'it did not happen'`));
   return undefined;
+}
+
+/** An option that would do nothing here was meant for something else. */
+function refuseIdle(options: ResumeOptions): void {
+  const { check = false, takeUp = false } = options;
+  const idle =
+    (["author", "expires", "yes"] as const).find(
+      (name) => !takeUp && options[name] !== undefined,
+    ) ??
+    (["from", "fingerprints"] as const).find(
+      (name) => !takeUp && !check && options[name] !== undefined,
+    );
+  if (idle === undefined) return;
+  const goesWith =
+    idle === "from" || idle === "fingerprints" ? "--check or --take-up" : "--take-up";
+  throw new AgstateError("INVALID_ARGUMENT", `--${idle} goes with ${goesWith}`, { option: idle });
 }

@@ -95,6 +95,7 @@ export async function resume(
   } = options;
   const author = checkIdentity("author", given ?? branch.author);
   if (trace !== undefined) checkOneLine("trace", trace);
+  checkExpiry(reviewExpiresAfterMs);
   await branch.refresh();
   const start = await startOf(repository, branch, from);
   const basis = await basisAt(repository, start);
@@ -129,6 +130,15 @@ export async function resume(
     : null;
   const info = review === null ? null : (await reviewOf(repository, review.id)).info;
   return { ...report, ready: true, review: info, commit, sideEffects };
+}
+
+function checkExpiry(ms: number | undefined): void {
+  if (ms === undefined || (Number.isSafeInteger(ms) && ms > 0)) return;
+  throw new AgstateError(
+    "INVALID_ARGUMENT",
+    `reviewExpiresAfterMs is ${String(ms)}; a review waits a whole number of milliseconds above 0, or for ever when it is left out`,
+    { reviewExpiresAfterMs: String(ms) },
+  );
 }
 
 /** The commit that work is to go on from. */
