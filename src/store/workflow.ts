@@ -5,6 +5,7 @@ import { checkIdentity, quoteForMessage } from "../core/names.js";
 import { type Span, spanning } from "../core/telemetry.js";
 import type { WorkflowKeys } from "../keys/workflow-keys.js";
 import type { Change } from "../merge/diff.js";
+import type { LoadedCommit } from "../objects/commit-reader.js";
 import { parseDataPolicy } from "../objects/data-policy.js";
 import { decodeValue } from "../objects/decode.js";
 import { compileIsolation } from "../objects/isolation.js";
@@ -21,7 +22,7 @@ import {
 import { parseRefPattern } from "../refs/pattern.js";
 import { movedRow, type RefUpdate } from "../refs/ref-store.js";
 import type { RunContext } from "../steps/run.js";
-import type { Head, Usage, WorkflowRecord } from "../storage/port.js";
+import { BRANCHES, type Head, type Usage, type WorkflowRecord } from "../storage/port.js";
 import type { AuditCheckpoint } from "./audit/checkpoint.js";
 import { AuditTrail } from "./audit/trail.js";
 import type { AuditOptions } from "./audit/types.js";
@@ -282,8 +283,17 @@ export class Workflow {
 
   /** Branches that were handed off and wait to be taken up, by their names; those whose envelopes are not told are left out. */
   async handoffs(): Promise<{ readonly ref: Ref; readonly handoff: Handoff }[]> {
-    const { handoffsOf } = await import("./handoff/mark.js");
-    return handoffsOf(this.repository);
+    const { refs, commits } = this.repository;
+    const rows = await refs.list(BRANCHES);
+    const heads = await commits.readAll(rows.map(({ id }) => id as ObjectId));
+    // Few branches have an envelope, and nothing more is read, or loaded, for the others.
+    const enveloped = rows.flatMap((row, i) => {
+      const head = heads[i] as LoadedCommit;
+      return head.root.envelope === undefined ? [] : [{ row, head }];
+    });
+    if (enveloped.length === 0) return [];
+    const { handoffsAmong } = await import("./handoff/mark.js");
+    return handoffsAmong(this.repository, enveloped);
   }
 
   /** Commits with this external id, oldest first. */

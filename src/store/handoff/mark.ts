@@ -1,7 +1,6 @@
-import type { ObjectId } from "../../core/ids.js";
 import { isWithheld, type WithheldReason } from "../../core/withheld.js";
 import type { LoadedCommit } from "../../objects/commit-reader.js";
-import { BRANCHES } from "../../storage/port.js";
+import type { RefRow } from "../../storage/port.js";
 import type { Repository } from "../repository.js";
 import type { Ref } from "../types.js";
 import { toRef } from "../views.js";
@@ -39,17 +38,14 @@ export async function handedOffAt(
   return toHandoff(boundary ?? head, envelope);
 }
 
-/** Branches whose heads carry a hand-off that nobody has taken up. */
-export async function handoffsOf(
+/** Which of some branches have a hand-off at their heads that nobody has taken up. */
+export async function handoffsAmong(
   repository: Repository,
+  branches: readonly { readonly row: RefRow; readonly head: LoadedCommit }[],
 ): Promise<{ readonly ref: Ref; readonly handoff: Handoff }[]> {
-  const rows = await repository.refs.list(BRANCHES);
-  const heads = await repository.commits.readAll(rows.map(({ id }) => id as ObjectId));
   const found: { readonly ref: Ref; readonly handoff: Handoff }[] = [];
-  for (const [i, row] of rows.entries()) {
-    const head = heads[i] as LoadedCommit;
-    // Few branches have an envelope, and nothing is read of the others.
-    const handoff = head.root.envelope === undefined ? null : await handedOffAt(repository, head);
+  for (const { row, head } of branches) {
+    const handoff = await handedOffAt(repository, head);
     if (handoff !== null) found.push({ ref: toRef(row), handoff });
   }
   return found;
