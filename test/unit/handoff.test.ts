@@ -433,6 +433,8 @@ describe.each(BACKENDS)("hand-off on %s", (backend) => {
         "INVALID_VALUE",
       ],
       [{ ...HANDOFF, resources: "x" as never }, "INVALID_VALUE"],
+      [{ ...HANDOFF, resources: 5 as never }, "INVALID_VALUE"],
+      [{ ...HANDOFF, forget: 5 as never }, "INVALID_VALUE"],
       [{ ...HANDOFF, resources: [{ type: "http", id: "https://u:p@h/x" }] }, "INVALID_VALUE"],
       [{ ...HANDOFF, tolerance: { fingerprints: "never" as never } }, "INVALID_VALUE"],
       [{ ...HANDOFF, fingerprints: { tools: 1 as never } }, "INVALID_VALUE"],
@@ -505,6 +507,29 @@ describe.each(BACKENDS)("hand-off on %s", (backend) => {
       ["late", "1", ["agstate:rely on"]],
       ["later", "1", ["agstate:rely on"]],
     ]);
+  });
+
+  it("keeps what was relied on by the last reads of a session, though nothing was recorded after them", async () => {
+    const { branch } = await begin();
+    const look = (id: string) =>
+      branch.step({ name: "look", action: "read" }, ({ relyOn }) => relyOn({ type: "doc", id }));
+    await look("rules");
+    await look("prices");
+    await expect(branch.handoff({ ...HANDOFF, tag: "canonical" })).rejects.toEqual(
+      agstateError("INVALID_NAME"),
+    );
+    const { resources } = await branch.handoff(HANDOFF);
+    expect(resources).toMatchObject([
+      { id: "rules", version: "v1", steps: [] },
+      { id: "prices", version: "v7", steps: [] },
+    ]);
+    await branch.resume();
+    await send(branch);
+    const [step] = await all(branch.steps({ limit: 1 }));
+    expect(await branch.handoff(HANDOFF)).toMatchObject({
+      resources: [{ steps: [] }, { steps: [] }],
+    });
+    expect(step?.name).toBe("send");
   });
 
   it("counts what a branch has done itself, and takes what is on record in a strange form for untold", async () => {

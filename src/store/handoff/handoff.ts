@@ -12,7 +12,7 @@ import { basisAt } from "./basis.js";
 import { ENVELOPE_VERSION, type FingerprintTolerance, type HandoffEnvelope } from "./envelope.js";
 import { sessionFacts } from "./facts.js";
 import { type Handoff, toHandoff } from "./info.js";
-import { namesOf, observed } from "./resources.js";
+import { listOf, namesOf, observed } from "./resources.js";
 import { checkSummary, type GivenSummary, SUMMARY_TEXT_MAX_BYTES } from "./summary.js";
 import type { SessionBranch } from "./write.js";
 
@@ -70,11 +70,14 @@ export async function handOff(
   const fingerprints = options.fingerprints && recordFingerprints(options.fingerprints);
   const forget = namesOf(options.forget ?? []);
   if (options.tag !== undefined) tagRef(options.tag);
-  const given = await observed(options.resources ?? [], {
+  const journal = branch.stepJournal();
+  const { carried } = journal;
+  const looking = {
     checkers: options.checkers ?? context.checkers,
     now: context.now,
     signal: options.signal,
-  });
+  };
+  const given = await observed([...(carried as ReliedOn[]), ...listOf(options.resources)], looking);
   const envelopeAt = async (head: LoadedCommit, tag: string): Promise<HandoffEnvelope> => {
     const basis = await basisAt(repository, head, {
       given,
@@ -112,6 +115,7 @@ export async function handOff(
           beside: ({ id }) => [tagged(tag, id, author, branch.name)],
         };
       });
+      journal.carried = journal.carried.slice(carried.length);
       return toHandoff(commit, envelope as HandoffEnvelope);
     } catch (error) {
       const isTaken = isAgstateError(error, "REF_EXISTS") && options.tag === undefined;

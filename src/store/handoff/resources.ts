@@ -1,6 +1,5 @@
 import { AgstateError } from "../../core/errors.js";
 import { isJsonObject } from "../../core/json.js";
-import { quoteForMessage } from "../../core/names.js";
 import { checkResources } from "../../staleness/check.js";
 import { checkResource, RESOURCES_MAX } from "../../staleness/resource.js";
 import type { Checkers, Resource, ResourceName, Tolerance } from "../../staleness/types.js";
@@ -27,11 +26,6 @@ export async function observed(
   given: readonly ReliedOn[],
   { checkers, now, signal }: Looking,
 ): Promise<Gathered[]> {
-  if (!Array.isArray(given)) {
-    throw new AgstateError("INVALID_VALUE", "resources is not a list of resources", {
-      field: "resources",
-    });
-  }
   const at = now();
   const resources = given.map((one) => ({ one, resource: checkResource(one, { now: at }) }));
   for (const { resource } of resources) refusePassword(resource);
@@ -54,6 +48,14 @@ export async function observed(
     version: found.get(resource) ?? resource.version,
     tolerance: one.tolerance === undefined ? undefined : resource.tolerance,
   }));
+}
+
+/** Resources that a caller gives, as a list. */
+export function listOf(given: readonly ReliedOn[] | undefined): readonly ReliedOn[] {
+  if (given === undefined || Array.isArray(given)) return given ?? [];
+  throw new AgstateError("INVALID_VALUE", "resources is not a list of resources", {
+    field: "resources",
+  });
 }
 
 /** The user, and perhaps the password, of a URL. */
@@ -129,16 +131,12 @@ function keyOf({ type, id }: ResourceName): string {
 
 /** Names of resources that a caller gives, checked. */
 export function namesOf(given: readonly ResourceName[]): readonly ResourceName[] {
-  for (const one of given) {
-    const { type, id } = (one ?? {}) as Partial<ResourceName>;
-    if (typeof type === "string" && typeof id === "string") continue;
-    throw new AgstateError(
-      "INVALID_VALUE",
-      `forget holds ${quoteForMessage(String(one))}, which is no { type, id }`,
-      { field: "forget" },
-    );
-  }
-  return given;
+  const isName = (one: unknown) =>
+    isJsonObject(one) && typeof one.type === "string" && typeof one.id === "string";
+  if (Array.isArray(given) && given.every(isName)) return given;
+  throw new AgstateError("INVALID_VALUE", "forget is not a list of resources by type and id", {
+    field: "forget",
+  });
 }
 
 function rising(steps: readonly number[]): number[] {

@@ -1,4 +1,5 @@
 import type { LoadedCommit } from "../../objects/commit-reader.js";
+import type { Reliance } from "../../steps/record.js";
 import type { Beside } from "../branch-head.js";
 import type { StepBranch } from "../steps/handle.js";
 import type { Commit } from "../types.js";
@@ -16,6 +17,10 @@ export interface EnvelopeWrite {
 
 /** What a hand-off and its taking up need of a handle on a branch. */
 export interface SessionBranch extends StepBranch {
+  stepJournal(): ReturnType<StepBranch["stepJournal"]> & {
+    /** What was relied on by reads that are not recorded, and is on record nowhere yet. */
+    carried: readonly Reliance[];
+  };
   /** The number of the last log entry that the handle read or wrote. */
   readonly seq: number;
   /**

@@ -68,8 +68,8 @@ export class BranchJournal implements Journal {
   /** What somebody else has sealed some of them with. */
   private readonly sealed = new Map<number, StepRecord>();
   private lastKey = { number: 0, key: "" };
-  /** What was relied on and is on record nowhere yet. */
-  private carried: readonly Reliance[] = [];
+  /** What was relied on and is on record nowhere yet, in the order in which it was. */
+  carried: readonly Reliance[] = [];
 
   constructor(
     private readonly repository: Repository,
