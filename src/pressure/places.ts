@@ -62,8 +62,7 @@ export function findPlaces(files: Files, pid: number | "self"): Places | null {
  */
 function locate(path: string, mounts: readonly Mount[], files: Files): Place | null {
   let best: { directories: readonly string[]; missing: number; depth: number } | null = null;
-  // Of several mounts at one point, the last hides those before.
-  for (const { root, point } of new Map(mounts.map((mount) => [mount.point, mount])).values()) {
+  for (const { root, point } of mounts) {
     const names = namesBelow(path, root);
     if (names === null || !files.exists(point)) continue;
     const all = names.map((_, i) => [trimSlash(point), ...names.slice(0, i + 1)].join("/"));

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { totalmem } from "node:os";
@@ -63,63 +63,74 @@ describe("of this machine", () => {
 
 const V1 = "/sys/fs/cgroup/memory";
 
-/** A group of version 1 on this machine, where one may be made; gone when the test is over. */
-function makeGroup(): string | null {
-  const path = join(V1, `agstate-test-${process.pid}`);
+/** Groups of version 1 with limits on this machine, where they may be made; gone when the test is over. */
+function makeGroups(...limits: number[]): string[] | null {
   if (!existsSync(join(V1, "memory.limit_in_bytes"))) return null;
-  try {
-    mkdirSync(path);
-  } catch {
-    return null;
+  const groups: string[] = [];
+  onTestFinished(() => {
+    for (const group of groups) if (existsSync(group)) rmdirSync(group);
+  });
+  for (const limit of limits) {
+    const group = join(V1, `agstate-test-${process.pid}-${groups.length}`);
+    try {
+      mkdirSync(group);
+    } catch {
+      return null;
+    }
+    groups.push(group);
+    writeFileSync(join(group, "memory.limit_in_bytes"), `${limit}`);
   }
-  return path;
+  return groups;
 }
 
-/** A process that does nothing. */
-async function startIdle(): Promise<ChildProcess> {
+/** A process that does nothing, and ends before the groups are removed. */
+async function startIdle(): Promise<number> {
   const child = spawn(process.execPath, ["-e", "process.stdin.resume(); console.log()"], {
     stdio: ["pipe", "pipe", "inherit"],
   });
-  await once(child.stdout as NonNullable<typeof child.stdout>, "data");
-  return child;
+  const ended = once(child, "close");
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  await once(child.stdout, "data");
+  return child.pid as number;
 }
 
-describe("of a real group of version 1", () => {
-  it("the limit is seen of a process in it, and no longer when the process is moved and the group removed", async ({
+describe("of real groups of version 1", () => {
+  it("the limit is seen of a process, and at once of the group that it is moved to", async ({
     skip,
   }) => {
-    const group = makeGroup();
-    if (group === null) return skip("no group of version 1 can be made here");
-    const child = await startIdle();
-    const moveTo = (directory: string) =>
-      writeFileSync(join(directory, "cgroup.procs"), `${child.pid}`);
-    try {
-      const usual = makeSampler(child.pid).sample().levels;
-      const isTheGroups = ({ path }: { path: string }) => path === group;
-      expect(usual.filter(isTheGroups)).toEqual([]);
+    const groups = makeGroups(256 * MiB, 128 * MiB);
+    if (groups === null) return skip("no group of version 1 can be made here");
+    const [first, second] = groups as [string, string];
+    const pid = await startIdle();
+    const moveTo = (group: string) => writeFileSync(join(group, "cgroup.procs"), `${pid}`);
+    const usual = makeSampler(pid).sample().levels;
+    expect(usual.map(({ path }) => path)).not.toContain(first);
 
-      writeFileSync(join(group, "memory.limit_in_bytes"), `${256 * MiB}`);
-      moveTo(group);
-      const sampler = makeSampler(child.pid);
-      const sample = sampler.sample();
-      expect(sample.levels[0]).toMatchObject({
-        source: "cgroup-v1",
-        path: group,
-        limitBytes: 256 * MiB,
-        maxBytes: 256 * MiB,
-      });
-      expect(sample.events).toMatchObject({ oomKill: 0 });
-      expect(sampler.absences().map(({ what }) => what)).not.toContain("limit");
+    moveTo(first);
+    const sampler = makeSampler(pid);
+    const sample = sampler.sample();
+    expect(sample.levels[0]).toMatchObject({
+      source: "cgroup-v1",
+      path: first,
+      limitBytes: 256 * MiB,
+      maxBytes: 256 * MiB,
+    });
+    expect(sample.events).toMatchObject({ oomKill: 0 });
+    expect(sampler.absences().map(({ what }) => what)).not.toContain("limit");
 
-      moveTo(V1);
-      rmdirSync(group);
-      // The sampler's clock stands still: it is by the files that it knows.
-      expect(sampler.sample().levels.filter(isTheGroups)).toEqual([]);
-    } finally {
-      const ended = once(child, "close");
-      child.kill("SIGKILL");
-      await ended;
-      if (existsSync(group)) rmdirSync(group);
-    }
+    moveTo(second);
+    rmdirSync(first);
+    mkdirSync(first);
+    writeFileSync(join(first, "memory.limit_in_bytes"), `${64 * MiB}`);
+    moveTo(first);
+    expect(sampler.sample().levels[0]).toMatchObject({ path: first, limitBytes: 64 * MiB });
+
+    moveTo(second);
+    rmdirSync(first);
+    // The sampler's clock stands still: it is by the files that it knows.
+    expect(sampler.sample().levels[0]).toMatchObject({ path: second, limitBytes: 128 * MiB });
   });
 });

@@ -590,6 +590,19 @@ describe("files", () => {
     expect(missing()).toEqual(["memory.pressure", "cpu.pressure"]);
   });
 
+  it("that come late are found", () => {
+    const path = `${FS}/box/memory.pressure`;
+    const { sample, tree, pass } = watch({
+      ...BOXED,
+      ...groupV2(`${FS}/box`, { current: 1, max: 1000 }),
+    });
+    tree.remove(path);
+    expect(sample().memory?.path).toBe("/proc/pressure/memory");
+    tree.write({ [path]: stalls(3) });
+    pass(5000);
+    expect(sample().memory).toMatchObject({ path, some: { avg10: 3 } });
+  });
+
   it("are looked for again after some seconds, and can be read after closing", () => {
     const { sample, sampler, tree, pass } = watch({ ...BOXED });
     expect(sample().memory?.path).toBe("/proc/pressure/memory");
