@@ -29,6 +29,27 @@ export function expiryMsOf(text: string): number {
   return millisecondsOf(text, "expiry", { expires: text }, "30m, 12h or 7d");
 }
 
+/** Nobody reads faster, and the file system is not to be kept busy. */
+const INTERVAL_MIN_MS = 50;
+
+/** The longest that a timer of Node waits. */
+const INTERVAL_MAX_MS = 2 ** 31 - 1;
+
+/**
+ * Reads how often to look at something, such as `500ms`, in milliseconds.
+ *
+ * @throws AgstateError `INVALID_ARGUMENT`
+ */
+export function intervalMsOf(text: string): number {
+  const intervalMs = millisecondsOf(text, "interval", { interval: text }, "500ms, 2s or 1m");
+  if (intervalMs >= INTERVAL_MIN_MS && intervalMs <= INTERVAL_MAX_MS) return intervalMs;
+  throw new AgstateError(
+    "INVALID_ARGUMENT",
+    `the interval ${quoteForMessage(text)} is too ${intervalMs < INTERVAL_MIN_MS ? "short" : "long"}; give one from ${INTERVAL_MIN_MS}ms to 24d`,
+    { interval: text },
+  );
+}
+
 function millisecondsOf(
   text: string,
   what: string,

@@ -226,6 +226,14 @@ export function createProgram(): { program: Command; finish: () => Promise<void>
     action(() => import("./commands/doctor.js")),
   );
 
+  command(program, "pressure", "show how near memory and processors are to their limits, live")
+    .option("--pid <id>", "of this process (default: of the command's own)")
+    .option("--interval <time>", "how often to look, such as 500ms or 5s", "1s")
+    .option("-n, --count <n>", "end after so many looks", count)
+    .addOption(new Option("--once", "look once").conflicts("count"))
+    .option("--usage <percent>", "where agstate would act, in per cent of a limit (default: 85)")
+    .action(action(() => import("./commands/pressure.js")));
+
   command(program, "fsck", "check hashes, links, refs and logs of the store").action(
     action(() => import("./commands/fsck.js")),
   );
