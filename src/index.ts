@@ -32,6 +32,26 @@ export type {
 } from "./merge/resolvers.js";
 export type { StepAction, StepStatus } from "./objects/commit.js";
 export type { StateOperation } from "./objects/draft/operations.js";
+export type { CheckpointReport } from "./pressure/emergency.js";
+export type { Checkpointed, EmergencyReason } from "./pressure/guards.js";
+export type { PressureNotice } from "./pressure/notice.js";
+export type { PressureLevel, PressureReason } from "./pressure/reasons.js";
+export type { PressureThresholds } from "./pressure/thresholds.js";
+export type {
+  MemoryEvents,
+  MemoryLevel,
+  MemorySource,
+  PressureSample,
+  Stalls,
+  StallTimes,
+  Throttling,
+} from "./pressure/types.js";
+export {
+  type PressureEvent,
+  type PressureWatch,
+  type WatchPressureOptions,
+  watchPressure,
+} from "./pressure/watch.js";
 export type { RegionConfig, RegionDefaults, RegionsConfig } from "./residency/config.js";
 export type { Placement } from "./residency/placement.js";
 export {
@@ -153,6 +173,7 @@ export type {
   ResolveFunction,
   StoredMergeInfo,
 } from "./store/merge/types.js";
+export type { Guard, GuardOptions } from "./store/pressure/guard.js";
 export type { ReadFrom } from "./store/primary.js";
 export type { DeclarationChange, RedeclareOptions } from "./store/redeclare.js";
 export type {

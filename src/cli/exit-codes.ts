@@ -47,6 +47,7 @@ export const EXIT_OF_CODE: Readonly<Record<ErrorCode, number>> = {
   STEP_MISMATCH: EXIT.conflict,
   STEP_FENCED: EXIT.conflict,
   STEP_IN_DOUBT: EXIT.conflict,
+  STEPS_STOPPED: EXIT.unavailable,
   HANDED_OFF: EXIT.conflict,
   LEASE_HELD: EXIT.conflict,
   LEASE_LOST: EXIT.conflict,

@@ -30,6 +30,7 @@ export const ERROR_CODES = [
   "STEP_MISMATCH",
   "STEP_FENCED",
   "STEP_IN_DOUBT",
+  "STEPS_STOPPED",
   "HANDED_OFF",
   "LEASE_HELD",
   "LEASE_LOST",

@@ -41,6 +41,8 @@ export interface CommitFields {
   readonly trace?: string | undefined;
   /** A foreign system's id of this commit. */
   readonly externalId?: string | undefined;
+  /** Why it was made, where nobody's work asked for it, such as `memory-pressure`. */
+  readonly reason?: string | undefined;
   readonly message: string;
 }
 
@@ -61,6 +63,7 @@ export function encodeCommit(c: CommitFields): Buffer {
   }
   if (c.trace !== undefined) text += `agstate-trace ${c.trace}\n`;
   if (c.externalId !== undefined) text += `agstate-external-id ${c.externalId}\n`;
+  if (c.reason !== undefined) text += `agstate-reason ${c.reason}\n`;
   return Buffer.from(`${text}\n${c.message}\n`);
 }
 
@@ -121,6 +124,7 @@ export function decodeCommit(body: Uint8Array, id: ObjectId): CommitFields {
     ...decodeStep(headers),
     ...optional("trace", headers.get("agstate-trace")),
     ...optional("externalId", headers.get("agstate-external-id")),
+    ...optional("reason", headers.get("agstate-reason")),
     message: message.endsWith("\n") ? message.slice(0, -1) : message,
   };
 }

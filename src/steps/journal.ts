@@ -64,7 +64,7 @@ export interface Journal {
   /**
    * Lets a step begin; undefined where nothing has to be looked at.
    *
-   * @throws AgstateError `HANDED_OFF` while nobody has taken the branch up
+   * @throws AgstateError `HANDED_OFF` while nobody has taken the branch up, `STEPS_STOPPED` while memory is short
    */
   mayBegin(): Promise<void> | undefined;
   /**

@@ -9,6 +9,7 @@ import type { MoveAnswer, ObjectRecord, RefRow } from "../storage/port.js";
 import { spansOf } from "./checkpoint.js";
 import { bodyBytes } from "./commit-size.js";
 import { GATHERED_MAX_BYTES, type Gathering } from "./granularity.js";
+import { isMemoryShort } from "./pressure/gate.js";
 import type { Repository } from "./repository.js";
 import type { PreparedCommit } from "./write-commit.js";
 
@@ -158,6 +159,8 @@ export class BranchHead {
   private wait(prepared: readonly PreparedCommit[], note: MoveNote, limits: Gathering): boolean {
     const bytes = prepared.reduce((sum, each) => sum + bodyBytes(each), this.waitingBytes);
     const isFull = this.waiting.length + prepared.length >= limits.maxCommits;
+    // What only memory holds would be lost if the process were killed for want of it.
+    if (isMemoryShort()) return false;
     if (isFull || bytes >= GATHERED_MAX_BYTES) return false;
     this.waitingBytes = bytes;
     for (const each of prepared) {

@@ -26,6 +26,7 @@ import type { EnvelopeWrite } from "./handoff/write.js";
 import type { AcquireOptions, LeaseInfo } from "./lease/acquire.js";
 import type { Lease } from "./lease/lease.js";
 import { changedPolicies, policiesOf } from "./merge/policies.js";
+import { type Guard, type GuardOptions, guardBranch, type UnaskedFor } from "./pressure/guard.js";
 import { logFrom, readReflog, readState } from "./read.js";
 import type { Repository } from "./repository.js";
 import { useApproval } from "./reviews/approval.js";
@@ -351,6 +352,36 @@ export class Branch {
     return boundariesOf(this.repository, this.loadedHead);
   }
 
+  /**
+   * Has the branch brought into the store before the kernel kills the process for want of memory, and when it is told to
+   * end: what `state` gives, if that differs from the head's, and what the handle has gathered.
+   *
+   * A watch is started unless one is running (`watchPressure` starts one with other settings).
+   */
+  guard(options: GuardOptions = {}): Guard {
+    return guardBranch(this.repository, this, options);
+  }
+
+  /**
+   * Commits a state if it is another than the head's, and lands what the handle has gathered, without waiting for more.
+   *
+   * @internal Use `guard`.
+   * @param state left out, only what was gathered lands
+   */
+  async putUnasked(made: UnaskedFor, state?: { readonly value: unknown }): Promise<Commit> {
+    const { reason, message } = made;
+    const options = { message, reason: `${reason}: ${message}` };
+    if (state !== undefined) {
+      await this.write(
+        options,
+        async (sink) => this.#states.fromValue(sink, state.value),
+        undefined,
+        made,
+      );
+    }
+    return this.flush();
+  }
+
   /** @internal Use `handoff` or `resume`. */
   putEnvelope(make: (head: LoadedCommit) => Promise<EnvelopeWrite>): Promise<Commit> {
     let told: Checkpoint | undefined;
@@ -494,11 +525,12 @@ export class Branch {
     options: WriteOptions,
     makeState: (sink: ObjectSink) => Promise<NewState | null>,
     makePolicy?: (sink: ObjectSink) => Promise<Link | undefined>,
+    unasked?: UnaskedFor,
   ): Promise<Commit> {
     let told: Checkpoint | undefined;
     const write = () => {
       told ??= this.checkpoint(this.author, { trace: options.trace });
-      return this.writeTold(told, options, makeState, makePolicy);
+      return this.writeTold(told, options, makeState, makePolicy, unasked);
     };
     return this.exclusive(write, (error) => told?.failed(error));
   }
@@ -508,6 +540,7 @@ export class Branch {
     options: WriteOptions,
     makeState: (sink: ObjectSink) => Promise<NewState | null>,
     makePolicy?: (sink: ObjectSink) => Promise<Link | undefined>,
+    unasked?: UnaskedFor,
   ): Promise<Commit> {
     const { repository } = this;
     await repository.mustBePrimary("commit");
@@ -524,7 +557,7 @@ export class Branch {
     const needed =
       policy?.id !== root.policy?.id ||
       state?.raised === true ||
-      this.isNeeded(options, stateLink, parents.length);
+      this.isNeeded(unasked === undefined ? options : {}, stateLink, parents.length);
     // Nothing changed; but what was encoded anew must be in the store, whole, before that is said.
     if (!needed && (await this.#states.isStored(sink.all().map(({ record }) => record.id)))) {
       this.#states.keep(state);
@@ -539,6 +572,7 @@ export class Branch {
       author: this.author,
       minStep: this.minStep,
       options,
+      reason: unasked?.reason,
       told,
     });
     const { loaded } = prepared;
@@ -549,6 +583,7 @@ export class Branch {
         trace: loaded.trace,
       },
       mayWait:
+        unasked === undefined &&
         makePolicy === undefined &&
         parents.length === 1 &&
         options.externalId === undefined &&

@@ -26,6 +26,7 @@ import {
 } from "../objects/reader.js";
 import type { Opener, Seal } from "../objects/sealing.js";
 import { ObjectSink, type PointedTo } from "../objects/sink.js";
+import { registry } from "../pressure/guards.js";
 import { EVENTS_REF } from "../refs/names.js";
 import { RefStore, type UpdateBatch } from "../refs/ref-store.js";
 import { RevisionResolver } from "../refs/revisions.js";
@@ -80,7 +81,7 @@ export function createStoreContext(
   const commitCache = createCommitCache();
   const context: StoreContext = {
     ...base,
-    gathering: new Set(),
+    gathering: new GatheringHandles(),
     objectCache,
     commitCache,
     forget: () => {
@@ -90,6 +91,19 @@ export function createStoreContext(
     },
   };
   return context;
+}
+
+/** What handles have gathered, kept where a watch of the process's memory finds it as well. */
+class GatheringHandles extends Set<() => Promise<unknown>> {
+  override add(land: () => Promise<unknown>): this {
+    registry.landers.add(land);
+    return super.add(land);
+  }
+
+  override delete(land: () => Promise<unknown>): boolean {
+    registry.landers.delete(land);
+    return super.delete(land);
+  }
 }
 
 /** One workflow's objects, commits, refs and history, put together over the storage. */

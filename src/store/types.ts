@@ -98,6 +98,11 @@ export interface Commit {
   readonly generation: number;
   readonly trace: string | null;
   readonly externalId: string | null;
+  /**
+   * Why it was made, where nobody's work asked for it: `memory-pressure`, `sigterm` or `requested` for checkpoints of guarded
+   * branches; null for all others.
+   */
+  readonly reason: string | null;
   /** There, and true, where it had parents, and retention dropped the history below it. */
   readonly boundary?: boolean;
 }

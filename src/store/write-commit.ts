@@ -48,6 +48,8 @@ export interface CommitPlan {
   /** What an outside framework's checkpoint has beside its state; encoded into the plan's sink. */
   readonly checkpoint?: Encoded;
   readonly options: Omit<WriteOptions, "step"> & { readonly step?: StepEntry };
+  /** Why it is made, where nobody's work asks for it. */
+  readonly reason?: string | undefined;
   /** What tells of it; gives it a traceparent. */
   readonly told?: Checkpoint;
 }
@@ -123,6 +125,7 @@ export function prepareCommit(repository: Repository, plan: CommitPlan): Prepare
       externalId === undefined
         ? undefined
         : checkOneLine("externalId", externalId, HEADER_MAX_BYTES),
+    reason: plan.reason,
     message: checkText("message", message, context.limits.messageMaxBytes),
   };
   const body = encodeCommit(loaded);

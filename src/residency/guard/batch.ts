@@ -79,6 +79,7 @@ function* textsOfCommit(commit: CommitFields): Generator<readonly [string, strin
   if (commit.externalId !== undefined) yield ["externalId", commit.externalId];
   if (commit.step?.input !== undefined) yield ["hash of an input", commit.step.input];
   if (commit.step?.key !== undefined) yield ["idempotency key", commit.step.key];
+  if (commit.reason !== undefined) yield ["reason of a commit", commit.reason];
   yield ["message", commit.message];
 }
 

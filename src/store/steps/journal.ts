@@ -11,6 +11,7 @@ import { continuedKey, idempotencyKey } from "../../steps/key.js";
 import type { Reliance, StepRecord } from "../../steps/record.js";
 import type { Probed } from "../../steps/spec.js";
 import { mayBegin } from "../handoff/gate.js";
+import { mayTakeMemory } from "../pressure/gate.js";
 import type { Repository } from "../repository.js";
 import { askWhatBecame } from "../reviews/in-doubt.js";
 import type { Commit } from "../types.js";
@@ -127,6 +128,8 @@ export class BranchJournal implements Journal {
   }
 
   mayBegin(): Promise<void> | undefined {
+    const waits = mayTakeMemory(this.branch);
+    if (waits !== undefined) return waits.then(() => this.mayBegin());
     return mayBegin(this.repository, this.handle.loadedHead, this.branch);
   }
 

@@ -1,0 +1,377 @@
+import { getHeapStatistics } from "node:v8";
+import { Worker } from "node:worker_threads";
+import { AgstateError } from "../core/errors.js";
+import { describeReason } from "./describe.js";
+import { asError, type CheckpointReport, Emergency } from "./emergency.js";
+import { type EmergencyReason, type RunningWatch, registry, type StepsStopped } from "./guards.js";
+import { type PressureNotice, warn } from "./notice.js";
+import type { PressureLevel, PressureReason } from "./reasons.js";
+import { checkReserve } from "./reserve.js";
+import { Shared } from "./shared.js";
+import { onSigterm } from "./sigterm.js";
+import type { ThreadData } from "./thread.js";
+import { type PressureThresholds, resolveThresholds } from "./thresholds.js";
+import { RISE_MIN_INTERVAL_MS } from "./trigger.js";
+import type { PressureSample } from "./types.js";
+import type { WatcherMessage } from "./watcher.js";
+
+/** What happens because memory is short, or because the process was told to end. */
+export interface PressureEvent {
+  readonly reason: "memory-pressure" | "sigterm";
+  readonly level: PressureLevel;
+  /** Why memory counts as short; the most serious first. */
+  readonly reasons: readonly PressureReason[];
+  /** What was seen; null for a signal. */
+  readonly sample: PressureSample | null;
+  /** What was given back of the reserve before anything was done. */
+  readonly releasedBytes: number;
+  /** How long the process's own code kept this from being told, in milliseconds. */
+  readonly lateMs: number;
+  /** Resolves when all that could be brought into the store was, or its time is over; never rejects. */
+  readonly checkpoint: Promise<CheckpointReport>;
+}
+
+export interface WatchPressureOptions {
+  readonly thresholds?: Partial<PressureThresholds>;
+  /** Told at each rise, before anything is written: what can be dropped is best dropped here. What it throws is a notice. */
+  readonly onPressure?: (event: PressureEvent) => void | Promise<void>;
+  /** Told what a person should know; default a warning of the process. */
+  readonly onNotice?: (notice: PressureNotice) => void;
+  /** How much memory is held, and given back when memory is short, so that writing has some; default 16 MiB, at most 1 GiB. */
+  readonly reserveBytes?: number;
+  /**
+   * What becomes of new steps while memory is short: they are refused with `STEPS_STOPPED`, wait until it is not any more, or go on;
+   * default `refuse`. After a signal they are refused whatever this says, and steps under way go on to their end.
+   */
+  readonly steps?: "refuse" | "wait" | "go-on";
+  /** After so many milliseconds what has not reached the store counts as failed; default 30,000. */
+  readonly deadlineMs?: number;
+  /** Ends the process with this code when memory is short and everything is in the store; default: it goes on. */
+  readonly exitCode?: number;
+  /**
+   * Does the same on SIGTERM, and then lets the process end by it, unless others listen for it too. The deadline is by default
+   * 20,000 ms, as Kubernetes kills after 30 s unless told otherwise. `false` leaves the signal alone.
+   */
+  readonly sigterm?: { readonly deadlineMs?: number } | false;
+  /** How often memory is looked at, in milliseconds; default 100, at least 10. Near the threshold it is four times as often. */
+  readonly intervalMs?: number;
+}
+
+const RESERVE_DEFAULT_BYTES = 16 * 1024 * 1024;
+const DEADLINE_MS = 30_000;
+const SIGTERM_DEADLINE_MS = 20_000;
+const INTERVAL_MS = 100;
+const INTERVAL_MIN_MS = 10;
+const MS_MAX = 3_600_000;
+/** How often the main thread says how full its heap is. */
+const HEAP_INTERVAL_MS = 500;
+const EXIT_CODE_MAX = 255;
+
+/**
+ * Watches the memory of the process on a thread of its own, and brings the guarded branches into the store when it
+ * becomes short: see `branch.guard`.
+ *
+ * There is one watch in a process at a time. It does not keep the process alive.
+ *
+ * @throws AgstateError `INVALID_ARGUMENT`, also while another watch is running
+ */
+export function watchPressure(options: WatchPressureOptions = {}): PressureWatch {
+  const checked = check(options);
+  if (registry.watch?.isImplicit === false) {
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      "memory is watched already, and once in a process is enough; close that watch before another is begun",
+    );
+  }
+  void registry.watch?.close();
+  return new PressureWatch(checked, false);
+}
+
+/** Starts a watch for a guard, unless one is running. */
+export function watchForGuards(): void {
+  if (registry.watch === undefined && registry.guards.size > 0) {
+    new PressureWatch(check({}), true);
+  }
+}
+
+interface Checked extends Omit<WatchPressureOptions, "thresholds" | "sigterm"> {
+  readonly thresholds: PressureThresholds;
+  readonly reserveBytes: number;
+  readonly steps: "refuse" | "wait" | "go-on";
+  readonly deadlineMs: number;
+  readonly intervalMs: number;
+  /** Null where the signal is left alone. */
+  readonly sigtermDeadlineMs: number | null;
+}
+
+function check(options: WatchPressureOptions): Checked {
+  const { steps = "refuse", exitCode, sigterm, ...rest } = options;
+  if (!["refuse", "wait", "go-on"].includes(steps)) {
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      `steps is ${JSON.stringify(steps)}; it is refuse, wait or go-on`,
+      { steps },
+    );
+  }
+  if (exitCode !== undefined) whole("exitCode", exitCode, 0, EXIT_CODE_MAX);
+  const { reserveBytes = RESERVE_DEFAULT_BYTES, deadlineMs = DEADLINE_MS } = options;
+  const sigtermMs = sigterm === false ? undefined : sigterm?.deadlineMs;
+  return {
+    ...rest,
+    ...(exitCode !== undefined && { exitCode }),
+    steps,
+    thresholds: resolveThresholds(options.thresholds),
+    reserveBytes: checkReserve(reserveBytes),
+    deadlineMs: whole("deadlineMs", deadlineMs, 1, MS_MAX),
+    intervalMs: whole("intervalMs", options.intervalMs ?? INTERVAL_MS, INTERVAL_MIN_MS, MS_MAX),
+    sigtermDeadlineMs:
+      sigterm === false
+        ? null
+        : whole("sigterm.deadlineMs", sigtermMs ?? SIGTERM_DEADLINE_MS, 1, MS_MAX),
+  };
+}
+
+function whole(what: string, value: number, min: number, max: number): number {
+  if (Number.isSafeInteger(value) && value >= min && value <= max) return value;
+  throw new AgstateError(
+    "INVALID_ARGUMENT",
+    `${what} is ${value}; it is a whole number from ${min} to ${max}`,
+    { [what]: value, min, max },
+  );
+}
+
+/** A watch that runs. */
+export class PressureWatch implements RunningWatch {
+  private readonly shared = new Shared();
+  private readonly emergency = new Emergency();
+  private readonly thread: Worker | undefined;
+  private readonly heapTimer: NodeJS.Timeout;
+  private readonly stopListening: () => void;
+  private retry: NodeJS.Timeout | undefined;
+  private waiting: (() => void)[] = [];
+  private told = false;
+  private closed = false;
+
+  /** @internal Use `watchPressure`. */
+  constructor(
+    private readonly options: Checked,
+    readonly isImplicit: boolean,
+  ) {
+    this.sayHeap();
+    this.heapTimer = setInterval(() => this.sayHeap(), HEAP_INTERVAL_MS).unref();
+    this.thread = this.startThread();
+    const { sigtermDeadlineMs } = options;
+    this.stopListening =
+      sigtermDeadlineMs === null ? () => undefined : onSigterm(() => this.end(sigtermDeadlineMs));
+    registry.watch = this;
+  }
+
+  /** How short memory is at this moment, also while the event loop has not come to be told: a loop that computes for long can look here. */
+  get level(): PressureLevel {
+    return this.closed ? "none" : this.shared.level;
+  }
+
+  get stepsStopped(): StepsStopped | null {
+    if (this.closed) return null;
+    if (this.told) return { reason: "sigterm", how: "refuse" };
+    const { steps } = this.options;
+    if (steps === "go-on" || this.level === "none") return null;
+    return { reason: "memory-pressure", how: steps };
+  }
+
+  /** Brings every guarded branch into the store now, whatever memory is like. */
+  checkpoint(message = "checkpoint, as requested"): Promise<CheckpointReport> {
+    return this.run("requested", message, this.options.deadlineMs);
+  }
+
+  /** @internal */
+  changed(): Promise<void> {
+    return new Promise((resolve) => this.waiting.push(resolve));
+  }
+
+  /** Ends the watch, and gives its reserve back; calling it again does nothing. */
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    if (registry.watch === this) registry.watch = undefined;
+    clearInterval(this.heapTimer);
+    clearTimeout(this.retry);
+    this.stopListening();
+    this.wake();
+    this.shared.stop();
+    await this.thread?.terminate();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  private startThread(): Worker | undefined {
+    const { thresholds, reserveBytes, intervalMs } = this.options;
+    const workerData: ThreadData = {
+      thresholds,
+      reserveBytes,
+      intervalMs,
+      shared: this.shared.buffer,
+    };
+    try {
+      const thread = new Worker(new URL("./thread.js", import.meta.url), {
+        workerData,
+        name: "agstate-pressure",
+        // Nothing that the process was started with is of use to it.
+        execArgv: [],
+        env: {},
+        resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
+      } as object);
+      thread.on("message", (message: WatcherMessage) => this.hear(message));
+      thread.on("error", (error) => this.notWatching(error));
+      thread.unref();
+      return thread;
+    } catch (error) {
+      this.notWatching(error);
+      return undefined;
+    }
+  }
+
+  private notWatching(error: unknown): void {
+    const why = asError(error).message;
+    this.shared.level = "none";
+    this.wake();
+    this.notice("failed", `memory is not watched any more: ${why}`);
+  }
+
+  private sayHeap(): void {
+    const { used_heap_size, heap_size_limit } = getHeapStatistics();
+    this.shared.setHeap(used_heap_size, heap_size_limit);
+  }
+
+  private hear(message: WatcherMessage): void {
+    if (this.closed) return;
+    switch (message.kind) {
+      case "absent":
+        this.notice("absent", message.message);
+        break;
+      case "eased":
+      case "cleared":
+        if (message.kind === "cleared") {
+          clearTimeout(this.retry);
+          this.notice("cleared", "memory is not short any more");
+        }
+        this.wake();
+        break;
+      case "risen":
+        void this.risen(message);
+    }
+  }
+
+  private async risen(message: Extract<WatcherMessage, { kind: "risen" }>): Promise<void> {
+    const { level, reasons, sample, releasedBytes, time } = message;
+    const why = `${level === "critical" ? "memory is critically short" : "memory is short"}: ${reasons.map(describeReason).join(", ")}`;
+    this.notice("pressure", why);
+    const checkpoint = this.afterCallback(
+      {
+        reason: "memory-pressure",
+        level,
+        reasons,
+        sample,
+        releasedBytes,
+        lateMs: Date.now() - time,
+      },
+      () => this.run("memory-pressure", `emergency checkpoint: ${why}`, this.options.deadlineMs),
+    );
+    const report = await checkpoint;
+    const { exitCode } = this.options;
+    if (!report.safe) this.tryAgain(why);
+    else if (exitCode !== undefined && !this.closed) process.exit(exitCode);
+  }
+
+  /** What did not reach the store is tried again while memory stays short, no more often than a rise is told. */
+  private tryAgain(why: string): void {
+    clearTimeout(this.retry);
+    this.retry = setTimeout(async () => {
+      if (this.level === "none") return;
+      const message = `emergency checkpoint, again: ${why}`;
+      const report = await this.run("memory-pressure", message, this.options.deadlineMs);
+      if (!report.safe && !this.closed) this.tryAgain(why);
+    }, RISE_MIN_INTERVAL_MS).unref();
+  }
+
+  /** Answers a signal to end: resolves when the process may. */
+  private async end(deadlineMs: number): Promise<void> {
+    this.told = true;
+    this.wake();
+    const message = "checkpoint: the process was told to end (SIGTERM)";
+    this.notice("pressure", "the process was told to end (SIGTERM): no new steps are taken");
+    await this.afterCallback(
+      {
+        reason: "sigterm",
+        level: this.level,
+        reasons: [],
+        sample: null,
+        releasedBytes: 0,
+        lateMs: 0,
+      },
+      () => this.run("sigterm", message, deadlineMs),
+    );
+  }
+
+  /** Tells the caller first, as what it drops makes room, and then writes, whatever became of that. */
+  private afterCallback(
+    event: Omit<PressureEvent, "checkpoint">,
+    run: () => Promise<CheckpointReport>,
+  ): Promise<CheckpointReport> {
+    let begin: () => void = () => undefined;
+    const checkpoint = new Promise<void>((resolve) => {
+      begin = resolve;
+    }).then(run);
+    const failed = (error: unknown) =>
+      this.notice("failed", `onPressure failed: ${asError(error).message}`);
+    try {
+      const told = this.options.onPressure?.({ ...event, checkpoint });
+      if (told instanceof Promise) told.catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+    begin();
+    return checkpoint;
+  }
+
+  private async run(
+    reason: EmergencyReason,
+    message: string,
+    deadlineMs: number,
+  ): Promise<CheckpointReport> {
+    const report = await this.emergency.run({ reason, message, deadlineMs });
+    this.notice(report.safe ? "safe" : "unsafe", describeReport(report));
+    return report;
+  }
+
+  private wake(): void {
+    const { waiting } = this;
+    this.waiting = [];
+    for (const resolve of waiting) resolve();
+  }
+
+  private notice(code: PressureNotice["code"], message: string): void {
+    const notice = { code, message };
+    try {
+      if (this.options.onNotice === undefined) warn(notice);
+      else this.options.onNotice(notice);
+    } catch {
+      // Whoever is told must not be what stops a checkpoint.
+    }
+  }
+}
+
+function describeReport({ branches, errors, safe, reason, ms }: CheckpointReport): string {
+  const took = `${reason}, ${Math.round(ms)} ms`;
+  const lines = branches.map(({ workflow, branch, outcome, commit, rescue, error }) => {
+    const where = `${branch} of ${workflow}`;
+    if (outcome === "failed") return `${where} FAILED (${error?.message ?? "unknown"})`;
+    const at = rescue === undefined ? "" : ` on ${rescue}`;
+    return `${where} ${outcome}${at} at ${(commit ?? "").slice(0, 12)}`;
+  });
+  for (const { message } of errors) lines.push(`gathered commits FAILED (${message})`);
+  const all = lines.length === 0 ? "no branch is guarded" : lines.join("; ");
+  return safe ? `safe point (${took}): ${all}` : `NOT everything is in the store (${took}): ${all}`;
+}

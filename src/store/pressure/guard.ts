@@ -1,0 +1,138 @@
+import { AgstateError, isAgstateError } from "../../core/errors.js";
+import type { LoadedCommit } from "../../objects/commit-reader.js";
+import {
+  type Checkpointed,
+  type EmergencyReason,
+  type Guarded,
+  registry,
+} from "../../pressure/guards.js";
+import type { Repository } from "../repository.js";
+import type { Commit } from "../types.js";
+
+export interface GuardOptions {
+  /**
+   * Gives the state as it is at that moment, as a value that the caller does not change any more. Left out, only commits that
+   * the handle has gathered land.
+   */
+  readonly state?: () => unknown;
+}
+
+/** A branch that is brought into the store when memory is short. */
+export interface Guard {
+  readonly branch: string;
+  /** Ends it; calling it again does nothing. */
+  release(): void;
+}
+
+/** A commit that nobody's work asked for. */
+export interface UnaskedFor {
+  readonly reason: EmergencyReason;
+  readonly message: string;
+}
+
+/** What a guard does with a branch. */
+export interface GuardedBranch {
+  readonly ref: string;
+  readonly name: string;
+  readonly author: string;
+  readonly gathered: number;
+  readonly loadedHead: LoadedCommit;
+  putUnasked(made: UnaskedFor, state?: { readonly value: unknown }): Promise<Commit>;
+}
+
+/** Guards a branch. @throws AgstateError `INVALID_ARGUMENT` */
+export function guardBranch(
+  repository: Repository,
+  branch: GuardedBranch,
+  options: GuardOptions,
+): Guard {
+  const { state } = options;
+  if (state !== undefined && typeof state !== "function") {
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      "a guard's state is a function that gives the state as it is when it is called",
+    );
+  }
+  const guard = new BranchGuard(repository, branch, state);
+  registry.guards.add(guard);
+  if (registry.watch === undefined) {
+    void import("../../pressure/watch.js").then(({ watchForGuards }) => watchForGuards());
+  }
+  return {
+    branch: branch.name,
+    release: () => {
+      registry.guards.delete(guard);
+      const { guards, watch } = registry;
+      if (guards.size === 0 && watch?.isImplicit === true) void watch.close();
+    },
+  };
+}
+
+class BranchGuard implements Guarded {
+  readonly workflow: string;
+  readonly branch: string;
+  readonly lane: object;
+
+  constructor(
+    private readonly repository: Repository,
+    private readonly handle: GuardedBranch,
+    private readonly state: GuardOptions["state"],
+  ) {
+    this.workflow = repository.workflow;
+    this.branch = handle.name;
+    this.lane = repository.context;
+  }
+
+  async checkpoint(reason: EmergencyReason, message: string): Promise<Checkpointed> {
+    const began = performance.now();
+    const { workflow, branch } = this;
+    const end = (rest: Pick<Checkpointed, "outcome" | "commit" | "rescue" | "error">) => ({
+      workflow,
+      branch,
+      ...rest,
+      ms: performance.now() - began,
+    });
+    // What was only read takes memory that writing needs.
+    this.repository.context.forget();
+    try {
+      const state = this.state === undefined ? undefined : { value: await this.state() };
+      return end(await this.write({ reason, message }, state));
+    } catch (thrown) {
+      const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+      return end({ outcome: "failed", commit: null, error });
+    }
+  }
+
+  private async write(
+    made: UnaskedFor,
+    state: { readonly value: unknown } | undefined,
+  ): Promise<Pick<Checkpointed, "outcome" | "commit" | "rescue">> {
+    const { handle } = this;
+    const before = handle.loadedHead.id;
+    const gathered = handle.gathered;
+    try {
+      const { id } = await handle.putUnasked(made, state);
+      await this.confirm(id);
+      return { outcome: id === before && gathered === 0 ? "unchanged" : "committed", commit: id };
+    } catch (error) {
+      // Only a whole state can stand by itself: what was gathered on top of another head cannot.
+      if (!isAgstateError(error, "REF_CONFLICT") || state === undefined) throw error;
+      const { rescue } = await import("./rescue.js");
+      const saved = await rescue(this.repository, handle, made, state);
+      await this.confirm(saved.commit);
+      return { outcome: "rescued", ...saved };
+    }
+  }
+
+  /** Reads from the store itself that a commit is there: its row exists only if the move of its ref was kept. */
+  private async confirm(id: string): Promise<void> {
+    const { storage, workflow } = this.repository;
+    const [row] = await storage.readCommits(workflow, [id as LoadedCommit["id"]]);
+    if (row !== undefined) return;
+    throw new AgstateError(
+      "STORE_DAMAGED",
+      `commit ${id} of ${this.branch} was said to have landed, and is not in the store; run agstate fsck`,
+      { commit: id, branch: this.branch },
+    );
+  }
+}
