@@ -1,7 +1,8 @@
 import type { Files } from "./files.js";
+import type { LimitedGroup } from "./levels.js";
 import { parseCount, parseKeyed } from "./parse.js";
 import type { Place, Places } from "./places.js";
-import type { MemoryEvents, MemoryLevel, Throttling } from "./types.js";
+import type { MemoryEvents, Throttling } from "./types.js";
 
 /**
  * What happened at limits on the process's memory; null where no control group is limited.
@@ -12,7 +13,7 @@ import type { MemoryEvents, MemoryLevel, Throttling } from "./types.js";
  */
 export function readEvents(
   files: Files,
-  levels: readonly MemoryLevel[],
+  levels: readonly LimitedGroup[],
   memory: Place | null,
 ): MemoryEvents | null {
   const limited = levels.filter(({ source }) => source === "cgroup-v2");
@@ -20,7 +21,7 @@ export function readEvents(
   return levels.some(({ source }) => source === "cgroup-v1") ? eventsOfV1(files, memory) : null;
 }
 
-function eventsOfV2(files: Files, limited: readonly MemoryLevel[]): MemoryEvents | null {
+function eventsOfV2(files: Files, limited: readonly LimitedGroup[]): MemoryEvents | null {
   let events: MemoryEvents | null = null;
   for (const { path: directory } of limited) {
     const path = `${directory}/memory.events`;

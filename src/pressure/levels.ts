@@ -10,6 +10,8 @@ const DROPPABLE = {
   "cgroup-v1": ["total_inactive_file", "total_active_file"],
 } as const;
 
+const USAGE = { "cgroup-v2": "memory.current", "cgroup-v1": "memory.usage_in_bytes" } as const;
+
 const MEMINFO = "/proc/meminfo";
 
 /** How levels are read: from which files, and from which part of its limit on a group's cache is asked for. */
@@ -20,36 +22,47 @@ export interface Reading {
   readonly statFrom: number;
 }
 
+/** A control group whose memory is limited. */
+export interface LimitedGroup {
+  readonly source: keyof typeof DROPPABLE;
+  readonly path: string;
+  readonly highBytes: number | null;
+  readonly maxBytes: number | null;
+  readonly limitBytes: number;
+}
+
 /** The limited ones of the control groups of version 2, the process's own first. */
-export function levelsOfV2(reading: Reading, place: Place | null): MemoryLevel[] {
-  const levels: MemoryLevel[] = [];
-  for (const path of place?.directories ?? []) {
-    const highBytes = limitOf(reading, `${path}/memory.high`);
-    const maxBytes = limitOf(reading, `${path}/memory.max`);
-    const limits = { source: "cgroup-v2", path, highBytes, maxBytes } as const;
-    const level = measure(reading, limits, "memory.current");
-    if (level !== null) levels.push(level);
-  }
-  return levels;
+export function limitedOfV2(files: Files, place: Place | null): LimitedGroup[] {
+  return (place?.directories ?? []).flatMap((path) =>
+    limited({
+      source: "cgroup-v2",
+      path,
+      highBytes: limitOf(files, `${path}/memory.high`),
+      maxBytes: limitOf(files, `${path}/memory.max`),
+    }),
+  );
 }
 
 /** The same of version 1's memory controller. */
-export function levelsOfV1(reading: Reading, place: Place | null): MemoryLevel[] {
-  const levels: MemoryLevel[] = [];
-  const { files } = reading;
+export function limitedOfV1(files: Files, place: Place | null): LimitedGroup[] {
+  const groups: LimitedGroup[] = [];
   for (const [i, path] of (place?.directories ?? []).entries()) {
     // Kernels before 5.11 may keep what is below a group out of its account; then its limit does not hold there.
     if (i > 0 && files.read(`${path}/memory.use_hierarchy`)?.trim() === "0") break;
-    const maxBytes = limitOf(reading, `${path}/memory.limit_in_bytes`);
-    const limits = { source: "cgroup-v1", path, highBytes: null, maxBytes } as const;
-    const level = measure(reading, limits, "memory.usage_in_bytes");
-    if (level !== null) levels.push(level);
+    const maxBytes = limitOf(files, `${path}/memory.limit_in_bytes`);
+    groups.push(...limited({ source: "cgroup-v1", path, highBytes: null, maxBytes }));
   }
-  return levels;
+  return groups;
+}
+
+function limited(group: Omit<LimitedGroup, "limitBytes">): LimitedGroup[] {
+  const { highBytes, maxBytes } = group;
+  if (highBytes === null && maxBytes === null) return [];
+  return [{ ...group, limitBytes: Math.min(highBytes ?? Infinity, maxBytes ?? Infinity) }];
 }
 
 /** The machine's memory, or the container's where `/proc/meminfo` is made for it; null where it is not told. */
-export function machineLevel({ files }: Reading): MemoryLevel | null {
+export function machineLevel(files: Files): MemoryLevel | null {
   const told = parseMeminfo(files.read(MEMINFO) ?? "");
   if (told === undefined) return null;
   return {
@@ -63,20 +76,17 @@ export function machineLevel({ files }: Reading): MemoryLevel | null {
   };
 }
 
-function limitOf({ files }: Reading, path: string): number | null {
+function limitOf(files: Files, path: string): number | null {
   return parseLimit(files.read(path) ?? "") ?? null;
 }
 
-function measure(
+/** What counts against a group's limit now; null where that cannot be read. */
+export function measure(
   { files, absences, statFrom }: Reading,
-  limits: Pick<MemoryLevel, "path" | "highBytes" | "maxBytes"> & {
-    source: keyof typeof DROPPABLE;
-  },
-  usageFile: string,
+  group: LimitedGroup,
 ): MemoryLevel | null {
-  const { source, path, highBytes, maxBytes } = limits;
-  if (highBytes === null && maxBytes === null) return null;
-  const limitBytes = Math.min(highBytes ?? Infinity, maxBytes ?? Infinity);
+  const { source, path, limitBytes } = group;
+  const usageFile = USAGE[source];
   const chargedBytes = parseBytes(files.read(`${path}/${usageFile}`) ?? "");
   if (chargedBytes === undefined) {
     absences.add(
@@ -100,8 +110,7 @@ function measure(
       cacheBytes = Math.min(droppable, chargedBytes);
     }
   }
-  const usedBytes = chargedBytes - cacheBytes;
-  return { source, path, usedBytes, cacheBytes, limitBytes, highBytes, maxBytes };
+  return { ...group, usedBytes: chargedBytes - cacheBytes, cacheBytes };
 }
 
 /** Why a file could not be read, in brackets. */

@@ -1,4 +1,4 @@
-import type { PressureThresholds } from "./thresholds.js";
+import { type PressureThresholds, shareAt } from "./thresholds.js";
 import type { MemoryLevel, PressureSample } from "./types.js";
 
 /** How short memory is. */
@@ -52,21 +52,30 @@ export function calmThresholds(thresholds: PressureThresholds): PressureThreshol
   };
 }
 
-/** Every reason for which memory is short, the most serious and nearest to its limit first. */
-export function reasonsOf(seen: Seen, thresholds: PressureThresholds): PressureReason[] {
+/**
+ * Every reason for which memory is short, the most serious and nearest to its limit first.
+ *
+ * @param releasedBytes what to count as in use beside what is
+ */
+export function reasonsOf(
+  seen: Seen,
+  thresholds: PressureThresholds,
+  releasedBytes = 0,
+): PressureReason[] {
   const { sample } = seen;
   const reasons: PressureReason[] = [];
   for (const limit of sample.levels) {
-    const value = shareOf(limit, seen.releasedBytes);
-    const { critical, usage } = thresholds;
-    const { path } = limit;
+    const { path, source } = limit;
+    const value = shareOf(limit, releasedBytes);
+    const critical = shareAt(thresholds.critical, source);
+    const usage = shareAt(thresholds.usage, source);
     if (value >= critical) {
       reasons.push({ kind: "usage", level: "critical", value, threshold: critical, path, limit });
     } else if (value >= usage) {
       reasons.push({ kind: "usage", level: "pressure", value, threshold: usage, path, limit });
     }
   }
-  reasons.sort((a, b) => b.value - a.value);
+  reasons.sort((a, b) => (a.level === b.level ? b.value - a.value : a.level < b.level ? -1 : 1));
   if (seen.oomsSince > 0) {
     const path = sample.events?.path ?? "memory.events";
     reasons.unshift({ kind: "oom", level: "critical", value: seen.oomsSince, threshold: 1, path });

@@ -1,10 +1,24 @@
 import { Absences } from "./absences.js";
 import { findThrottled, readEvents, readThrottling } from "./counts.js";
 import { Files } from "./files.js";
-import { levelsOfV1, levelsOfV2, machineLevel, type Reading } from "./levels.js";
+import {
+  type LimitedGroup,
+  limitedOfV1,
+  limitedOfV2,
+  machineLevel,
+  measure,
+  type Reading,
+} from "./levels.js";
 import { findPlaces, type Places } from "./places.js";
 import { groupWithStalls, readStalls } from "./stalls.js";
-import type { Absence, MemoryLevel, PressureSample } from "./types.js";
+import type {
+  Absence,
+  MemoryEvents,
+  MemoryLevel,
+  PressureSample,
+  Stalls,
+  Throttling,
+} from "./types.js";
 
 /** How long the places of control groups are taken for true. */
 const LOOK_EVERY_MS = 5_000;
@@ -26,6 +40,16 @@ interface View {
   readonly throttled: string | null;
 }
 
+/** What changes slowly, or is of no use for a decision within a second. */
+interface Slow {
+  readonly at: number;
+  readonly limited: readonly LimitedGroup[];
+  readonly machine: MemoryLevel | null;
+  readonly cpu: Stalls | null;
+  readonly events: MemoryEvents | null;
+  readonly throttling: Throttling | null;
+}
+
 const NOWHERE: View = {
   places: { v2: null, memory: null, cpu: null, isTold: false, unseen: null },
   stalling: null,
@@ -45,6 +69,7 @@ export class Sampler {
   private readonly now: () => number;
   private view = NOWHERE;
   private lookedAt = Number.NEGATIVE_INFINITY;
+  private slow: Slow | undefined;
 
   constructor({ root = "", pid = "self", now = () => performance.now() }: SamplerOptions = {}) {
     this.files = new Files(root);
@@ -57,15 +82,23 @@ export class Sampler {
    *
    * @param options.statFrom - the part of its limit from which on a group's page cache is asked for, which is dear; below it
    *   `cacheBytes` is 0, and `usedBytes` all that is charged. 0 unless given.
+   * @param options.slowEveryMs - for how long limits, the machine's memory, processors, and counts of events and throttling are taken
+   *   for what they were; usage and stalls for memory are always read. 0 unless given.
    */
-  sample({ statFrom = 0 }: { readonly statFrom?: number } = {}): PressureSample {
+  sample({
+    statFrom = 0,
+    slowEveryMs = 0,
+  }: {
+    readonly statFrom?: number;
+    readonly slowEveryMs?: number;
+  } = {}): PressureSample {
     const at = this.now();
     if (at - this.lookedAt >= LOOK_EVERY_MS) this.look(at);
-    const sample = this.read(at, statFrom);
+    const sample = this.read(at, statFrom, slowEveryMs);
     if (!this.files.takeLost()) return sample;
     // The group is gone, or the process was moved out of it: what was read is of no process any more.
     this.look(at);
-    const again = this.read(at, statFrom);
+    const again = this.read(at, statFrom, 0);
     this.files.takeLost();
     return again;
   }
@@ -79,11 +112,13 @@ export class Sampler {
   close(): void {
     this.files.close();
     this.lookedAt = Number.NEGATIVE_INFINITY;
+    this.slow = undefined;
   }
 
   private look(at: number): void {
     const { files } = this;
     this.lookedAt = at;
+    this.slow = undefined;
     files.retry();
     const places = findPlaces(files, this.pid);
     if (places === null) return;
@@ -96,12 +131,17 @@ export class Sampler {
     };
   }
 
-  private read(at: number, statFrom: number): PressureSample {
+  private read(at: number, statFrom: number, slowEveryMs: number): PressureSample {
     const { files, missing, view } = this;
-    const { v2, memory } = view.places;
+    const isDue = this.slow === undefined || at - this.slow.at >= slowEveryMs;
+    const slow = isDue ? this.readLimits(at) : (this.slow as Slow);
+    const { limited, machine } = slow;
     const reading: Reading = { files, absences: missing, statFrom };
-    const groups = [...levelsOfV2(reading, v2), ...levelsOfV1(reading, memory)];
-    const machine = machineLevel(reading);
+    const groups: MemoryLevel[] = [];
+    for (const group of limited) {
+      const level = measure(reading, group);
+      if (level !== null) groups.push(level);
+    }
     const levels = machine === null ? groups : [...groups, machine];
     if (levels.length === 0 && !files.exists("/proc/pressure")) {
       missing.add(
@@ -111,12 +151,31 @@ export class Sampler {
       return { at, levels, memory: null, cpu: null, events: null, throttling: null };
     }
     this.miss(groups, machine);
+    const memory = readStalls(files, missing, view.stalling, "memory");
+    this.slow = isDue ? this.readCounts(slow) : slow;
+    const { cpu, events, throttling } = this.slow;
+    return { at, levels, memory, cpu, events, throttling };
+  }
+
+  private readLimits(at: number): Slow {
+    const { files, view } = this;
+    const { v2, memory } = view.places;
     return {
       at,
-      levels,
-      memory: readStalls(files, missing, view.stalling, "memory"),
+      limited: [...limitedOfV2(files, v2), ...limitedOfV1(files, memory)],
+      machine: machineLevel(files),
+      cpu: null,
+      events: null,
+      throttling: null,
+    };
+  }
+
+  private readCounts(slow: Slow): Slow {
+    const { files, missing, view } = this;
+    return {
+      ...slow,
       cpu: readStalls(files, missing, view.stalling, "cpu"),
-      events: readEvents(files, groups, memory),
+      events: readEvents(files, slow.limited, view.places.memory),
       throttling: readThrottling(files, view.throttled),
     };
   }

@@ -1,4 +1,5 @@
 import { AgstateError } from "../core/errors.js";
+import type { MemorySource } from "./types.js";
 
 /** From when on memory counts as short. */
 export interface PressureThresholds {
@@ -18,6 +19,18 @@ export interface PressureThresholds {
   /** Per cent of the last ten seconds' periods in which the processors' quota was used up; null, the default, takes no notice. */
   readonly throttled10s: number | null;
 }
+
+/**
+ * The share of a limit that a threshold of memory means there.
+ *
+ * A machine's memory is used by all who are on it, and well used is no sign that it runs out: of it only a third of what is left
+ * below a threshold counts, so that 0.85 is 0.95 of the machine.
+ */
+export function shareAt(threshold: number, source: MemorySource): number {
+  return source === "machine" ? 1 - (1 - threshold) / MACHINE_FACTOR : threshold;
+}
+
+const MACHINE_FACTOR = 3;
 
 export const DEFAULT_THRESHOLDS: PressureThresholds = {
   usage: 0.85,

@@ -78,7 +78,7 @@ export class Trigger {
   }
 
   private fall(seen: Seen, now: number): Transition | null {
-    const still = PRESSURE_LEVELS.indexOf(levelOf(reasonsOf(seen, this.calm)));
+    const still = PRESSURE_LEVELS.indexOf(levelOf(reasonsOf(seen, this.calm, seen.releasedBytes)));
     let least = this.current;
     for (let level = 1; level <= this.current; level++) {
       if (still >= level) this.calmSince[level] = undefined;

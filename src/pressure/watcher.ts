@@ -3,7 +3,7 @@ import { shareOf } from "./reasons.js";
 import { Reserve } from "./reserve.js";
 import type { Sampler } from "./sampler.js";
 import type { Shared } from "./shared.js";
-import type { PressureThresholds } from "./thresholds.js";
+import { type PressureThresholds, shareAt } from "./thresholds.js";
 import { Trigger } from "./trigger.js";
 import type { MemoryLevel, PressureSample } from "./types.js";
 
@@ -57,7 +57,9 @@ export class Watcher {
 
   /** Looks once; answers whether memory is near being short, so that looking more often is worth it. */
   look(): boolean {
-    const sample = this.withHeap(this.sampler.sample({ statFrom: this.statFrom }));
+    const sample = this.withHeap(
+      this.sampler.sample({ statFrom: this.statFrom, slowEveryMs: SLOW_EVERY_MS }),
+    );
     for (const absence of this.sampler.absences()) this.tell({ kind: "absent", ...absence });
     const seen = this.see(sample);
     const transition = this.trigger.feed(seen);
@@ -84,7 +86,8 @@ export class Watcher {
 
   private isCalm(seen: Seen): boolean {
     return seen.sample.levels.every(
-      (limit) => shareOf(limit, seen.releasedBytes) < this.thresholds.usage - NEAR,
+      (limit) =>
+        shareOf(limit, seen.releasedBytes) < shareAt(this.thresholds.usage - NEAR, limit.source),
     );
   }
 
@@ -126,6 +129,8 @@ export class Watcher {
 
 /** How far below the threshold memory is near being short. */
 const NEAR = 0.15;
+/** How often what changes slowly is read. */
+const SLOW_EVERY_MS = 1000;
 const ONE_SECOND_MS = 1000;
 const TEN_SECONDS_MS = 10_000;
 const KEPT_EVERY_MS = 200;

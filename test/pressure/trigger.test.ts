@@ -117,6 +117,23 @@ describe("when memory is short", () => {
     expect(reasonsOf(seen(0, 0.1, { avg10: 99, stall1s: 99 }), thresholds)).toEqual([]);
   });
 
+  it("counts of a machine's memory only the last of it, as all who are on it use that", () => {
+    const machine = (share: number) => {
+      const base = seen(0, 0.1);
+      const levels = [level(share, { source: "machine", path: "/proc/meminfo" })];
+      return reasonsOf({ ...base, sample: { ...base.sample, levels } }, DEFAULT_THRESHOLDS);
+    };
+    expect(machine(0.94)).toEqual([]);
+    expect(machine(0.96)).toMatchObject([{ level: "pressure", path: "/proc/meminfo" }]);
+    expect(machine(0.96)[0]?.threshold).toBeCloseTo(0.95);
+    expect(machine(0.99)).toMatchObject([{ level: "critical" }]);
+  });
+
+  it("takes no reserve for used that is only kept free", () => {
+    const releasedBytes = 0.2 * LIMIT;
+    expect(reasonsOf(seen(0, 0.8, { releasedBytes }), DEFAULT_THRESHOLDS)).toEqual([]);
+  });
+
   it("takes notice of processors only where it is asked to", () => {
     const base = seen(0, 0.1, { throttled10s: 70 });
     const slow = { ...base, sample: { ...base.sample, cpu: stalls(80) } };

@@ -1,3 +1,4 @@
+import { shareAt } from "../../pressure/thresholds.js";
 import type {
   MemoryLevel,
   MemorySource,
@@ -43,7 +44,8 @@ export function blockOf(view: PressureView, paint: Paint): string[] {
   const { sample, date, pid, usage } = view;
   const whose = pid === "self" ? "this process" : `process ${pid}`;
   const time = date.toISOString().slice(11, 19);
-  const legend = `# in use   : page cache   | agstate acts here (${percentOf(usage)} in use)`;
+  const ofMachine = percentOf(shareAt(usage, "machine"));
+  const legend = `# in use  : page cache  | agstate acts (${percentOf(usage)}; of a machine ${ofMachine})`;
   return [
     `${paint.bold(`Limits on the memory of ${whose}`)}  ${paint.dim(`${time}Z`)}`,
     ...sample.levels.flatMap((level) => levelLines(level, usage, paint)),
@@ -59,10 +61,11 @@ export function blockOf(view: PressureView, paint: Paint): string[] {
 
 /** A sample as one line: the level nearest to its limit, and what is worth a look beside it. */
 export function lineOf(view: PressureView, paint: Paint): string {
-  const { sample, date, usage } = view;
+  const { sample, date } = view;
   const fullest = [...sample.levels].sort((a, b) => ratioOf(b) - ratioOf(a))[0];
   const cells = [`${date.toISOString().slice(11, 19)}Z`];
   if (fullest !== undefined) {
+    const usage = shareAt(view.usage, fullest.source);
     cells.push(shareOf(fullest, usage, paint), amountOf(fullest), SOURCES[fullest.source]);
     if (ratioOf(fullest) >= usage) cells.push(paint.bad(ACTS.trim()));
   }
@@ -78,7 +81,8 @@ export function lineOf(view: PressureView, paint: Paint): string {
   return cells.join("  ");
 }
 
-function levelLines(level: MemoryLevel, usage: number, paint: Paint): string[] {
+function levelLines(level: MemoryLevel, threshold: number, paint: Paint): string[] {
+  const usage = shareAt(threshold, level.source);
   const { path, source, limitBytes, highBytes, maxBytes, cacheBytes } = level;
   const isHigh = highBytes === limitBytes;
   const other = isHigh ? maxBytes : highBytes;
