@@ -53,14 +53,14 @@ export interface WatchPressureOptions {
    * 20,000 ms, as Kubernetes kills after 30 s unless told otherwise. `false` leaves the signal alone.
    */
   readonly sigterm?: { readonly deadlineMs?: number } | false;
-  /** How often memory is looked at, in milliseconds; default 100, at least 10. Near the threshold it is four times as often. */
+  /** How often memory is looked at, in milliseconds; default 200, at least 10. Near the threshold it is four times as often. */
   readonly intervalMs?: number;
 }
 
 const RESERVE_DEFAULT_BYTES = 16 * 1024 * 1024;
 const DEADLINE_MS = 30_000;
 const SIGTERM_DEADLINE_MS = 20_000;
-const INTERVAL_MS = 100;
+const INTERVAL_MS = 200;
 const INTERVAL_MIN_MS = 10;
 const MS_MAX = 3_600_000;
 /** How often the main thread says how full its heap is. */

@@ -130,7 +130,7 @@ export class Watcher {
 /** How far below the threshold memory is near being short. */
 const NEAR = 0.15;
 /** How often what changes slowly is read. */
-const SLOW_EVERY_MS = 1000;
+const SLOW_EVERY_MS = 2000;
 const ONE_SECOND_MS = 1000;
 const TEN_SECONDS_MS = 10_000;
 const KEPT_EVERY_MS = 200;
