@@ -59,7 +59,7 @@ const NOWHERE: View = {
 /**
  * Reads what the kernel says of a process's memory and processors.
  *
- * It reads synchronously, some tens of microseconds, and never throws: what is missing is left out of the sample,
+ * It reads synchronously, for a tenth of a millisecond or so, and never throws: what is missing is left out of the sample,
  * and told by `absences`.
  */
 export class Sampler {

@@ -82,6 +82,7 @@ class Screen {
     const { columns = WIDTH, rows = Number.POSITIVE_INFINITY } = process.stdout;
     const block = blockOf(view, out.paint);
     if (!this.isLive) return out.raw(`${[...notes, ...block].join("\n")}\n`);
+    if (this.drawn === 0) out.note("Ctrl-C ends it.");
     // A line that wraps, or scrolls out of sight, could not be drawn over.
     const lines = block.slice(0, rows - 1).map((line) => clip(line, columns));
     const over = this.drawn === 0 ? "" : `\u001b[${this.drawn}A\u001b[0J`;
