@@ -7,21 +7,25 @@ import type { MemoryEvents, Throttling } from "./types.js";
 /**
  * What happened at limits on the process's memory; null where no control group is limited.
  *
- * A group's `memory.events` counts what happened in groups below as well, and so in those that are not the process's. What is
- * met at a limit is therefore taken from `memory.events.local`, of which the sum over the levels is right. Kills are counted
- * where the process was, which may be below every limit, so that the outermost count is the one that has all.
+ * A group's `memory.events` counts what happened in groups below as well. What is met at a limit is therefore taken from
+ * `memory.events.local`, of which the sum over the levels is right; and kills from the process's own group, which counts them
+ * wherever the limit was: those that a group above counts may be of groups beside it, which are no concern of this process.
  */
 export function readEvents(
   files: Files,
   levels: readonly LimitedGroup[],
-  memory: Place | null,
+  { v2, memory }: Pick<Places, "v2" | "memory">,
 ): MemoryEvents | null {
   const limited = levels.filter(({ source }) => source === "cgroup-v2");
-  if (limited.length > 0) return eventsOfV2(files, limited);
+  if (limited.length > 0) return eventsOfV2(files, limited, v2);
   return levels.some(({ source }) => source === "cgroup-v1") ? eventsOfV1(files, memory) : null;
 }
 
-function eventsOfV2(files: Files, limited: readonly LimitedGroup[]): MemoryEvents | null {
+function eventsOfV2(
+  files: Files,
+  limited: readonly LimitedGroup[],
+  v2: Place | null,
+): MemoryEvents | null {
   let events: MemoryEvents | null = null;
   for (const { path: directory } of limited) {
     const path = `${directory}/memory.events`;
@@ -31,32 +35,34 @@ function eventsOfV2(files: Files, limited: readonly LimitedGroup[]): MemoryEvent
     const local = files.read(`${path}.local`);
     const own = local === undefined ? null : parseKeyed(local);
     const last: MemoryEvents = events ?? { path, high: 0, max: 0, oom: 0, oomKill: 0 };
+    // Kernels before 5.2 do not tell them apart; there the outermost count is the one that has all.
     const count = (key: "high" | "max" | "oom") =>
       own === null ? Math.max(last[key], below.get(key) ?? 0) : last[key] + (own.get(key) ?? 0);
-    events = {
-      path: last.path,
-      high: count("high"),
-      max: count("max"),
-      oom: count("oom"),
-      oomKill: Math.max(last.oomKill, below.get("oom_kill") ?? 0),
-    };
+    events = { ...last, high: count("high"), max: count("max"), oom: count("oom") };
   }
-  return events;
+  return events && { ...events, oomKill: killsIn(files, v2) };
 }
 
-/** Version 1 counts a group for itself, and says neither of slowing nor of memory that could not be had. */
-function eventsOfV1(files: Files, memory: Place | null): MemoryEvents | null {
-  let max = 0;
-  let oomKill = 0;
-  for (const directory of memory?.directories ?? []) {
-    max += parseCount(files.read(`${directory}/memory.failcnt`) ?? "") ?? 0;
-    const control = parseKeyed(files.read(`${directory}/memory.oom_control`) ?? "");
-    oomKill += control.get("oom_kill") ?? 0;
+/** How many processes were killed in the innermost group that counts it. */
+function killsIn(files: Files, v2: Place | null): number {
+  for (const directory of v2?.directories ?? []) {
+    const kills = parseKeyed(files.read(`${directory}/memory.events`) ?? "").get("oom_kill");
+    if (kills !== undefined) return kills;
   }
+  return 0;
+}
+
+/** Version 1 counts each group for itself, and says neither of slowing nor of memory that could not be had. */
+function eventsOfV1(files: Files, memory: Place | null): MemoryEvents | null {
   const own = memory?.directories[0];
-  return own === undefined
-    ? null
-    : { path: `${own}/memory.oom_control`, high: 0, max, oom: 0, oomKill };
+  if (memory === null || own === undefined) return null;
+  let max = 0;
+  for (const directory of memory.directories) {
+    max += parseCount(files.read(`${directory}/memory.failcnt`) ?? "") ?? 0;
+  }
+  const path = `${own}/memory.oom_control`;
+  const oomKill = parseKeyed(files.read(path) ?? "").get("oom_kill") ?? 0;
+  return { path, high: 0, max, oom: 0, oomKill };
 }
 
 /** The innermost group whose processors are limited, or the process's own; null where none counts that. */

@@ -175,7 +175,7 @@ export class Sampler {
     return {
       ...slow,
       cpu: readStalls(files, missing, view.stalling, "cpu"),
-      events: readEvents(files, slow.limited, view.places.memory),
+      events: readEvents(files, slow.limited, view.places),
       throttling: readThrottling(files, view.throttled),
     };
   }

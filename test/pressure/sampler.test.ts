@@ -448,24 +448,24 @@ describe("events", () => {
   const counts = (high: number, max: number, oom: number, kill: number) =>
     `low 0\nhigh ${high}\nmax ${max}\noom ${oom}\noom_kill ${kill}\noom_group_kill 0\n`;
 
-  it("are those of limits on the way, not of groups beside it, and all kills", () => {
+  it("are those of limits on the way and kills in the own group, not those of groups beside it", () => {
     const { sample } = watch({
       ...BOXED,
       "/proc/self/cgroup": "0::/outer/inner/own\n",
       ...groupV2(`${FS}/outer`, {
         current: 1,
         max: 9000,
-        // The 100 are of groups beside the process's.
-        events: counts(103, 108, 5, 2),
+        // The hundreds are of groups beside the process's.
+        events: counts(103, 108, 105, 102),
         localEvents: counts(1, 2, 3, 0),
       }),
       ...groupV2(`${FS}/outer/inner`, {
         current: 1,
         high: 900,
-        events: counts(2, 6, 2, 2),
+        events: counts(2, 6, 2, 12),
         localEvents: counts(2, 6, 2, 0),
       }),
-      ...groupV2(`${FS}/outer/inner/own`, { current: 1, localEvents: counts(7, 7, 7, 2) }),
+      ...groupV2(`${FS}/outer/inner/own`, { current: 1, events: counts(7, 7, 7, 2) }),
     });
     const path = `${FS}/outer/inner/memory.events`;
     expect(sample().events).toEqual({ path, high: 3, max: 8, oom: 5, oomKill: 2 });
@@ -486,7 +486,7 @@ describe("events", () => {
       ...PROC,
       "/proc/self/cgroup": "4:memory:/outer/inner\n",
       "/proc/self/mountinfo": mountLine("/", `${FS}/memory`, "cgroup", "rw,memory"),
-      ...groupV1(`${FS}/memory/outer`, { usage: 1, limit: 9000, failures: 4 }),
+      ...groupV1(`${FS}/memory/outer`, { usage: 1, limit: 9000, failures: 4, kills: 100 }),
       ...groupV1(`${FS}/memory/outer/inner`, { usage: 1, failures: 0, kills: 1 }),
     });
     const path = `${FS}/memory/outer/inner/memory.oom_control`;

@@ -1,7 +1,7 @@
 import stringWidth from "string-width";
 import { describe, expect, it } from "vitest";
 import { createPaint } from "../../src/cli/render/paint.js";
-import { blockOf, lineOf, type PressureView, ratioOf } from "../../src/cli/render/pressure.js";
+import { blockOf, lineOf, type PressureView } from "../../src/cli/render/pressure.js";
 import type { MemoryLevel, PressureSample, Stalls } from "../../src/pressure/types.js";
 
 const plain = createPaint(false);
@@ -63,11 +63,19 @@ describe("a sample as a block", () => {
       "    [#####::::          |]   25 %  4.0 GB of 16 GB  cache 3.0 GB",
       "  # in use  : page cache  | agstate acts (85 %; of a machine 95 %)",
       "Tasks waited, of the last 10 s and 60 s",
-      "  for memory       12.3 %    6.2 %  ...ontainerd-9.scope/memory.pressure",
+      "  for memory       12.3 %    6.2 %  ...ce/cri-containerd-9.scope/memory.pressure",
       "  for processors  100.0 %   50.0 %  /proc/pressure/cpu",
       "Since this command began",
       "  memory: slowed 3, at the limit 0, none left 0, killed 1",
       "  processors: held back in 2 of 10 periods, for 12 ms",
+    ]);
+  });
+
+  it("says that agstate acts on waits for memory, and not for processors", () => {
+    const waiting = { ...LATER, memory: stalls("/m", 20), cpu: stalls("/c", 100) };
+    const lines = blockOf(view({ ...waiting, levels: [MACHINE] }), plain);
+    expect(lines.filter((line) => line.endsWith("  agstate acts"))).toEqual([
+      "  for memory       20.0 %   10.0 %  /m  agstate acts",
     ]);
   });
 
@@ -79,7 +87,10 @@ describe("a sample as a block", () => {
       { ...wide, maxBytes: 999 * MB, highBytes: 999_000 * MB },
     ];
     for (const colour of [true, false]) {
-      for (const line of blockOf(view({ ...LATER, events, levels }), createPaint(colour))) {
+      for (const line of blockOf(
+        view({ ...LATER, memory: stalls(`${POD}/x`, 100), events, levels }),
+        createPaint(colour),
+      )) {
         expect(stringWidth(line), line).toBeLessThanOrEqual(80);
       }
     }
@@ -126,6 +137,7 @@ describe("a sample as a line", () => {
   it("says that a limit is met when it is, and not before", () => {
     const levels = [{ ...MACHINE, usedBytes: MACHINE.limitBytes - 1 }];
     expect(lineOf(view({ ...FIRST, levels }), plain)).toContain("   99 %  16 GB of 16 GB");
-    expect(ratioOf({ ...MACHINE, usedBytes: MACHINE.limitBytes })).toBe(1);
+    const met = [{ ...MACHINE, usedBytes: MACHINE.limitBytes }];
+    expect(lineOf(view({ ...FIRST, levels: met }), plain)).toContain("  100 %  16 GB of 16 GB");
   });
 });

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AgstateError } from "../../core/errors.js";
 import { quoteForMessage } from "../../core/names.js";
+import { shareOf } from "../../pressure/reasons.js";
 import { Sampler } from "../../pressure/sampler.js";
 import { DEFAULT_THRESHOLDS } from "../../pressure/thresholds.js";
 import type { Absence, PressureSample } from "../../pressure/types.js";
@@ -8,7 +9,7 @@ import { intervalMsOf } from "../duration.js";
 import { reportWarning } from "../output.js";
 import { cutTo, WIDTH } from "../render/cut.js";
 import { escapeLine } from "../render/escape.js";
-import { blockOf, lineOf, type PressureView, ratioOf } from "../render/pressure.js";
+import { blockOf, lineOf, type PressureView } from "../render/pressure.js";
 import { wrap } from "../render/wrap.js";
 import type { Session } from "../session.js";
 
@@ -91,7 +92,7 @@ class Screen {
   }
 
   private async showJson({ sample, date }: PressureView, absences: readonly Absence[]) {
-    const levels = sample.levels.map((level) => ({ ...level, ratio: ratioOf(level) }));
+    const levels = sample.levels.map((level) => ({ ...level, ratio: shareOf(level) }));
     const isTold = this.shown++ === 0 || absences.length > 0;
     const value = { date, ...sample, levels, ...(isTold && { absences }) };
     await this.session.out.value(value);

@@ -1,4 +1,5 @@
-import { shareAt } from "../../pressure/thresholds.js";
+import { shareOf } from "../../pressure/reasons.js";
+import { DEFAULT_THRESHOLDS, shareAt } from "../../pressure/thresholds.js";
 import type {
   MemoryLevel,
   MemorySource,
@@ -25,6 +26,9 @@ export interface PressureView {
 
 const BAR_WIDTH = 20;
 
+/** What the names and per cents of stalls leave of a line. */
+const STALLS_WIDTH = 44;
+
 const ACTS = "  agstate acts";
 
 const SOURCES: Readonly<Record<MemorySource, string>> = {
@@ -33,11 +37,6 @@ const SOURCES: Readonly<Record<MemorySource, string>> = {
   machine: "the machine",
   heap: "V8",
 };
-
-/** How much of a limit is in use: 0 and more, 1 where it is met. */
-export function ratioOf({ usedBytes, limitBytes }: MemoryLevel): number {
-  return limitBytes > 0 ? usedBytes / limitBytes : 1;
-}
 
 /** A sample as a block of lines of at most 80 columns. */
 export function blockOf(view: PressureView, paint: Paint): string[] {
@@ -62,12 +61,12 @@ export function blockOf(view: PressureView, paint: Paint): string[] {
 /** A sample as one line: the level nearest to its limit, and what is worth a look beside it. */
 export function lineOf(view: PressureView, paint: Paint): string {
   const { sample, date } = view;
-  const fullest = [...sample.levels].sort((a, b) => ratioOf(b) - ratioOf(a))[0];
+  const fullest = [...sample.levels].sort((a, b) => shareOf(b) - shareOf(a))[0];
   const cells = [`${date.toISOString().slice(11, 19)}Z`];
   if (fullest !== undefined) {
     const usage = shareAt(view.usage, fullest.source);
-    cells.push(shareOf(fullest, usage, paint), amountOf(fullest), SOURCES[fullest.source]);
-    if (ratioOf(fullest) >= usage) cells.push(paint.bad(ACTS.trim()));
+    cells.push(shareText(fullest, usage, paint), amountOf(fullest), SOURCES[fullest.source]);
+    if (shareOf(fullest) >= usage) cells.push(paint.bad(ACTS.trim()));
   }
   const waits = [
     ...(sample.memory === null ? [] : [`memory ${waitOf(sample.memory)}`]),
@@ -88,13 +87,13 @@ function levelLines(level: MemoryLevel, threshold: number, paint: Paint): string
   const other = isHigh ? maxBytes : highBytes;
   const cells = [
     `    ${barOf(level, usage, paint)}`,
-    shareOf(level, usage, paint),
+    shareText(level, usage, paint),
     amountOf(level),
     ...(other === null ? [] : [`${isHigh ? "max" : "high"} ${formatBytes(other)}`]),
     `cache ${formatBytes(cacheBytes)}`,
   ];
   const kind = `  ${SOURCES[source]}${isHigh ? ", memory.high" : ""}`;
-  const acts = ratioOf(level) >= usage ? ACTS : "";
+  const acts = shareOf(level) >= usage ? ACTS : "";
   const name = cutFront(escapeLine(path), WIDTH - 2 - kind.length - acts.length);
   return [`  ${paint.path(name)}${paint.dim(kind)}${paint.bad(acts)}`, cells.join("  ")];
 }
@@ -106,7 +105,7 @@ function barOf(level: MemoryLevel, usage: number, paint: Paint): string {
   const used = cellsOf(level.usedBytes);
   const charged = cellsOf(level.usedBytes + level.cacheBytes);
   const mark = Math.min(BAR_WIDTH - 1, Math.floor(BAR_WIDTH * usage));
-  const acts = ratioOf(level) >= usage;
+  const acts = shareOf(level) >= usage;
   const cells = Array.from({ length: BAR_WIDTH }, (_, i) => {
     if (i === mark) return "|";
     if (i < used) return acts ? paint.bad("#") : paint.good("#");
@@ -115,8 +114,8 @@ function barOf(level: MemoryLevel, usage: number, paint: Paint): string {
   return `[${cells.join("")}]`;
 }
 
-function shareOf(level: MemoryLevel, usage: number, paint: Paint): string {
-  const ratio = ratioOf(level);
+function shareText(level: MemoryLevel, usage: number, paint: Paint): string {
+  const ratio = shareOf(level);
   const text = percentOf(ratio).padStart(5);
   return ratio >= usage ? paint.bad(text) : text;
 }
@@ -135,17 +134,27 @@ function waitOf({ some }: Stalls, last: "avg10" | "avg60" = "avg10"): string {
 }
 
 function stallLines({ memory, cpu }: PressureSample, paint: Paint): string[] {
-  const row = (name: string, stalls: Stalls) => [
-    `  for ${name}`,
-    waitOf(stalls).padStart(7),
-    waitOf(stalls, "avg60").padStart(7),
-    paint.dim(cutFront(escapeLine(stalls.path), 36)),
-  ];
+  const row = (name: string, stalls: Stalls) => {
+    const acts = actsOn(name, stalls) ? ACTS : "";
+    const path = cutFront(escapeLine(stalls.path), STALLS_WIDTH - acts.length);
+    return [
+      `  for ${name}`,
+      waitOf(stalls).padStart(7),
+      waitOf(stalls, "avg60").padStart(7),
+      paint.dim(path) + paint.bad(acts),
+    ];
+  };
   const rows = [
     ...(memory === null ? [] : [row("memory", memory)]),
     ...(cpu === null ? [] : [row("processors", cpu)]),
   ];
   return rows.length === 0 ? ["  not told by this kernel"] : columns(rows);
+}
+
+/** Whether agstate acts on how long tasks waited; for processors it does not, unless it is asked to. */
+function actsOn(name: string, { some }: Stalls): boolean {
+  const { stall10s } = DEFAULT_THRESHOLDS;
+  return name === "memory" && stall10s !== null && some.avg10 >= stall10s;
 }
 
 function sinceLines(view: PressureView, paint: Paint): string[] {
