@@ -125,13 +125,20 @@ describe("a sample as a block", () => {
 });
 
 describe("a sample as a line", () => {
-  it("is of the level nearest to its limit", () => {
+  it("is of the level nearest to where agstate acts", () => {
     expect(lineOf(view(LATER), plain)).toBe(
       "03:04:05Z   95 %  380 MB of 400 MB  cgroup v2  agstate acts  waits: memory 12.3 %, cpu 100.0 %  slowed 3  killed 1",
     );
     expect(lineOf(view({ ...FIRST, levels: [MACHINE] }), plain)).toBe(
       "03:04:05Z   25 %  4.0 GB of 16 GB  the machine  waits: memory 12.3 %, cpu 100.0 %",
     );
+  });
+
+  it("is not of a machine that is fuller than a group, and on which agstate does not act yet", () => {
+    const group = { ...HIGH, usedBytes: 344 * MB };
+    const machine = { ...MACHINE, usedBytes: 14_400 * MB };
+    const line = lineOf(view({ ...FIRST, levels: [group, machine] }), plain);
+    expect(line).toContain("   86 %  344 MB of 400 MB  cgroup v2  agstate acts");
   });
 
   it("says that a limit is met when it is, and not before", () => {

@@ -58,10 +58,11 @@ export function blockOf(view: PressureView, paint: Paint): string[] {
   ];
 }
 
-/** A sample as one line: the level nearest to its limit, and what is worth a look beside it. */
+/** A sample as one line: the level nearest to where agstate acts, and what is worth a look beside it. */
 export function lineOf(view: PressureView, paint: Paint): string {
   const { sample, date } = view;
-  const fullest = [...sample.levels].sort((a, b) => shareOf(b) - shareOf(a))[0];
+  const nearness = (level: MemoryLevel) => shareOf(level) / shareAt(view.usage, level.source);
+  const fullest = [...sample.levels].sort((a, b) => nearness(b) - nearness(a))[0];
   const cells = [`${date.toISOString().slice(11, 19)}Z`];
   if (fullest !== undefined) {
     const usage = shareAt(view.usage, fullest.source);
