@@ -1,7 +1,7 @@
 import { type PressureReason, shareOf } from "./reasons.js";
 
 /** Bytes as people read them, such as `436 MiB`. */
-export function inMebibytes(bytes: number): string {
+function inMebibytes(bytes: number): string {
   const mebibytes = bytes / (1024 * 1024);
   return mebibytes < 10 ? `${mebibytes.toFixed(1)} MiB` : `${Math.round(mebibytes)} MiB`;
 }

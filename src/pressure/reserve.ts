@@ -1,7 +1,7 @@
 import { AgstateError } from "../core/errors.js";
 
 /** The most that may be held back, in bytes. */
-export const RESERVE_MAX_BYTES = 1024 * 1024 * 1024;
+const RESERVE_MAX_BYTES = 1024 * 1024 * 1024;
 
 /**
  * Memory that is held so that it can be given back when memory is short: for as long as writing takes, the process

@@ -26,7 +26,8 @@ import type { EnvelopeWrite } from "./handoff/write.js";
 import type { AcquireOptions, LeaseInfo } from "./lease/acquire.js";
 import type { Lease } from "./lease/lease.js";
 import { changedPolicies, policiesOf } from "./merge/policies.js";
-import { type Guard, type GuardOptions, guardBranch, type UnaskedFor } from "./pressure/guard.js";
+import { type Guard, type GuardOptions, guardBranch } from "./pressure/guard.js";
+import type { UnaskedFor } from "./pressure/types.js";
 import { logFrom, readReflog, readState } from "./read.js";
 import type { Repository } from "./repository.js";
 import { useApproval } from "./reviews/approval.js";
@@ -380,6 +381,11 @@ export class Branch {
       );
     }
     return this.flush();
+  }
+
+  /** @internal A handle on another branch, which was just made at a commit. */
+  onto(row: RefRow, head: LoadedCommit): Branch {
+    return new Branch(this.repository, row, head, this.author);
   }
 
   /** @internal Use `handoff` or `resume`. */

@@ -1,5 +1,5 @@
 import { AgstateError, isAgstateError } from "../../core/errors.js";
-import type { LoadedCommit } from "../../objects/commit-reader.js";
+import type { ObjectId } from "../../core/ids.js";
 import {
   type Checkpointed,
   type EmergencyReason,
@@ -7,7 +7,7 @@ import {
   registry,
 } from "../../pressure/guards.js";
 import type { Repository } from "../repository.js";
-import type { Commit } from "../types.js";
+import type { GuardedBranch, UnaskedFor } from "./types.js";
 
 export interface GuardOptions {
   /**
@@ -22,22 +22,6 @@ export interface Guard {
   readonly branch: string;
   /** Ends it; calling it again does nothing. */
   release(): void;
-}
-
-/** A commit that nobody's work asked for. */
-export interface UnaskedFor {
-  readonly reason: EmergencyReason;
-  readonly message: string;
-}
-
-/** What a guard does with a branch. */
-export interface GuardedBranch {
-  readonly ref: string;
-  readonly name: string;
-  readonly author: string;
-  readonly gathered: number;
-  readonly loadedHead: LoadedCommit;
-  putUnasked(made: UnaskedFor, state?: { readonly value: unknown }): Promise<Commit>;
 }
 
 /** Guards a branch. @throws AgstateError `INVALID_ARGUMENT` */
@@ -127,7 +111,7 @@ class BranchGuard implements Guarded {
   /** Reads from the store itself that a commit is there: its row exists only if the move of its ref was kept. */
   private async confirm(id: string): Promise<void> {
     const { storage, workflow } = this.repository;
-    const [row] = await storage.readCommits(workflow, [id as LoadedCommit["id"]]);
+    const [row] = await storage.readCommits(workflow, [id as ObjectId]);
     if (row !== undefined) return;
     throw new AgstateError(
       "STORE_DAMAGED",

@@ -1,7 +1,7 @@
 import { agentRef, parseAgentRef, shortRefName } from "../../refs/names.js";
 import { movedRow, type RefUpdate } from "../../refs/ref-store.js";
 import type { Repository } from "../repository.js";
-import type { GuardedBranch, UnaskedFor } from "./guard.js";
+import type { GuardedBranch, UnaskedFor } from "./types.js";
 
 /** A longer name leaves no room for what is put behind it. */
 const NAME_MAX_LENGTH = 40;
@@ -28,8 +28,6 @@ export async function rescue(
     note: { actor: author, reason: `branch: ${made.reason}, as ${handle.name} was moved` },
   };
   const [answer] = await repository.refs.apply({ updates: [update] });
-  const { Branch } = await import("../branch.js");
-  const fresh = new Branch(repository, movedRow(update, answer), base, author);
-  const { id } = await fresh.putUnasked(made, state);
+  const { id } = await handle.onto(movedRow(update, answer), base).putUnasked(made, state);
   return { commit: id, rescue: shortRefName(ref) };
 }
