@@ -14,6 +14,7 @@ const EVERYWHERE = [
   "test/e2e/merge-real-data.test.ts",
   "test/e2e/cases-space.test.ts",
   "test/keys/{changes,subjects,workflow}.test.ts",
+  "test/pressure/guard.test.ts",
   "test/fault/{erase-kill,gc-beside-writers,retention-beside-writers}.test.ts",
   "test/oracle/merge-export.test.ts",
   "test/tracing/{leaks,spans,verify-trace}.test.ts",

@@ -42,6 +42,8 @@ export interface Attributes {
   readonly "agstate.commit.objects"?: number;
   /** Nothing had changed, so that nothing was written. */
   readonly "agstate.commit.unchanged"?: boolean;
+  /** Why it was made, where nobody's work asked for it. */
+  readonly "agstate.commit.reason"?: string;
   readonly "agstate.merge.operation"?: string;
   readonly "agstate.merge.sources"?: readonly string[];
   readonly "agstate.merge.bases"?: readonly string[];

@@ -8,7 +8,7 @@ import { bodyBytes } from "./commit-size.js";
 /** A commit that is told of. */
 interface MadeCommit {
   readonly record: CommitRecord;
-  readonly loaded: Pick<LoadedCommit, "step">;
+  readonly loaded: Pick<LoadedCommit, "step" | "reason">;
   readonly objects: readonly WrittenObject[];
 }
 
@@ -114,7 +114,8 @@ export class Checkpoint {
       "agstate.commit.bytes": this.bytes(commit),
       "agstate.commit.objects": commit.objects.length,
     });
-    const { step } = commit.loaded;
+    const { step, reason } = commit.loaded;
+    if (reason !== undefined) span.set({ "agstate.commit.reason": reason });
     if (step === undefined) return;
     const { number, action, status } = step;
     span.set({ "step.seq": number, "step.action": action, "step.status": status });

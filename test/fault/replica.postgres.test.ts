@@ -178,6 +178,8 @@ const BRANCH = {
       "handedOff",
       "boundaries",
       "stepJournal",
+      "guard",
+      "onto",
     ],
   ],
   own: [
@@ -185,6 +187,7 @@ const BRANCH = {
       "appendSteps",
       "putSteps",
       "putEnvelope",
+      "putUnasked",
       "checkpoint",
       "exclusive",
       "write",

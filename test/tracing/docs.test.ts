@@ -6,9 +6,11 @@ import { fileURLToPath } from "node:url";
 import ts from "typescript";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Workflow } from "../../src/index.js";
+import { registry } from "../../src/pressure/guards.js";
 import { CliSandbox } from "../support/cli.js";
 import { startHttpService } from "../support/http-service.js";
 import { metricsOf, spansOf } from "../support/otlp.js";
+import { GivenPressure } from "../support/pressure.js";
 import { makeStore } from "../support/stores.js";
 import { tellOpenTelemetry } from "../support/tracing.js";
 
@@ -161,7 +163,18 @@ const SHORT: Readonly<Record<string, string>> = {
 };
 
 /** What tells of itself, once. */
+async function checkpointUnasked(workflow: Workflow): Promise<void> {
+  const guarded = await workflow.branch({ agent: "guarded", branch: "a" });
+  const watch = new GivenPressure();
+  registry.watch = watch;
+  const guard = guarded.guard({ state: () => ({ n: "in no commit" }) });
+  await watch.checkpoint();
+  guard.release();
+  registry.watch = undefined;
+}
+
 async function doEverything(workflow: Workflow): Promise<void> {
+  await checkpointUnasked(workflow);
   const branch = await workflow.branch({ agent: "a", branch: "b" });
   const run = (stops: boolean) =>
     workflow.run(

@@ -2,8 +2,10 @@ import { context, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { AlwaysOffSampler, type ReadableSpan } from "@opentelemetry/sdk-trace-node";
 import { describe, expect, it } from "vitest";
 import type { Workflow } from "../../src/index.js";
+import { registry } from "../../src/pressure/guards.js";
 import { type CountingStorage, counting } from "../../src/storage/decorators/counting.js";
 import type { Storage } from "../../src/storage/port.js";
+import { GivenPressure } from "../support/pressure.js";
 import { agstateError, BACKENDS, makeStore } from "../support/stores.js";
 import { parentOf, type Told, tellOpenTelemetry, traceparentOf } from "../support/tracing.js";
 
@@ -75,6 +77,24 @@ describe.each(BACKENDS)("spans on %s", (backend) => {
     expect(span!.attributes).toMatchObject({ "agstate.commit.unchanged": true });
     expect(span!.attributes).not.toHaveProperty("checkpoint.success");
     expect(await told.total("agstate.commits")).toBe(0);
+  });
+
+  it("say why a commit was made that nobody's work asked for", async () => {
+    const { workflow } = await start();
+    const branch = await booker(workflow);
+    const watch = new GivenPressure();
+    registry.watch = watch;
+    const guard = branch.guard({ state: () => ({ cities: ["Lyon"] }) });
+    const told = tellOpenTelemetry();
+    expect((await watch.checkpoint()).safe).toBe(true);
+    guard.release();
+    registry.watch = undefined;
+    const [span] = told.named("write_checkpoint");
+    expect(span!.attributes).toMatchObject({
+      "agstate.commit.reason": "memory-pressure",
+      "checkpoint.success": true,
+      "checkpoint.commit": branch.head.id,
+    });
   });
 
   it("tell of what was lost to another, once, and the caller gets the error itself", async () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { ObjectId } from "../../src/core/ids.js";
 import type { JsonValue } from "../../src/core/json.js";
 import { reflogEntryText } from "../../src/core/reflog-entry.js";
-import { encodeCommit } from "../../src/objects/commit.js";
+import { type CommitFields, decodeCommit, encodeCommit } from "../../src/objects/commit.js";
 import { hashObject } from "../../src/objects/hash.js";
 import { compileIsolation, isolationOfKey } from "../../src/objects/isolation.js";
 import { freshLink } from "../support/object-store.js";
@@ -138,6 +138,33 @@ Two seats.
     );
     expect(hashObject("commit", body)).toBe(
       "1ed88949e7e9053a47cdc1e7bf5c5c5846a22f91cf8eac082fde60b7d5b29673",
+    );
+  });
+
+  it("a commit that says why it was made", () => {
+    const id = "1".repeat(64) as ObjectId;
+    const fields: CommitFields = {
+      tree: id,
+      parents: [],
+      author: "booker",
+      committer: "booker",
+      workflow: "trip-42",
+      authorTime: 1_700_000_000,
+      committerTime: 1_700_000_000,
+      nonce: "0123456789abcdef0123456789abcdef",
+      nextStep: 13,
+      inFlight: [12],
+      externalId: "x-1",
+      reason: "memory-pressure",
+      message: "memory is short",
+    };
+    const body = encodeCommit(fields);
+    expect(body.toString()).toContain(
+      "agstate-in-flight 12\nagstate-external-id x-1\nagstate-reason memory-pressure\n\nmemory",
+    );
+    expect(decodeCommit(body, id)).toEqual(fields);
+    expect(hashObject("commit", body)).toBe(
+      "467584fe7f6bb25e279a89c266f8a115183366507d52519f602fc5331a007a44",
     );
   });
 
