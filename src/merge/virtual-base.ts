@@ -1,7 +1,7 @@
 import type { ObjectId } from "../core/ids.js";
 import type { Source } from "./contests.js";
 import { PathMarks } from "./path-marks.js";
-import type { MaybeSide } from "./side.js";
+import { identity, type MaybeSide } from "./side.js";
 import type { ThreeWayMerge } from "./three-way.js";
 
 /** A merge base's value; where merged bases disagree, its paths are marked as unknown. */
@@ -16,6 +16,11 @@ export interface VirtualBaseOptions {
   newMerge(): ThreeWayMerge;
 }
 
+interface ValuedBase {
+  readonly id: ObjectId;
+  readonly value: MaybeSide;
+}
+
 /**
  * Finds the value that a merge starts from: that of its merge base, or, where
  * there are several, of a merge of these.
@@ -23,6 +28,11 @@ export interface VirtualBaseOptions {
  * As in Git's merge-recursive, the bases are merged by their own merge bases,
  * and so on. A path at which they conflict has no base. What was merged once is
  * remembered, so that a long criss-cross history is not merged over and over.
+ *
+ * The order in which bases are merged tells in lists to which both appended and
+ * under policies that name a side. It is that of their values: a commit's id
+ * holds its nonce, so that by commits' ids chance would decide, and the same
+ * history merge differently when it is made again or after its states are migrated.
  */
 export class VirtualBases {
   private readonly known = new Map<string, Promise<BaseValue>>();
@@ -40,17 +50,17 @@ export class VirtualBases {
     return value;
   }
 
-  private async merge(bases: readonly ObjectId[]): Promise<BaseValue> {
-    const [first, ...others] = bases;
+  private async merge(ids: readonly ObjectId[]): Promise<BaseValue> {
+    const [first, ...others] = await this.byValue(ids);
     if (first === undefined) return { base: undefined, unknown: undefined };
-    let base = await this.options.valueIn(first);
+    let base = first.value;
     if (others.length === 0) return { base, unknown: undefined };
     const merge = this.options.newMerge();
-    const merged = [first];
-    for (const other of others) {
-      const below = await this.of(await this.options.mergeBases(other, merged));
-      base = await merge.merge(base, { ...below, theirs: await this.options.valueIn(other) });
-      merged.push(other);
+    const merged = [first.id];
+    for (const { id, value } of others) {
+      const below = await this.of(await this.options.mergeBases(id, merged));
+      base = await merge.merge(base, { ...below, theirs: value });
+      merged.push(id);
     }
     const unknown = new PathMarks<true>();
     let marked = false;
@@ -59,5 +69,15 @@ export class VirtualBases {
       marked = true;
     }
     return { base, unknown: marked ? unknown : undefined };
+  }
+
+  /** Bases in the order of their values' ids, those without a value first; equal ones as given, by their own ids. */
+  private async byValue(ids: readonly ObjectId[]): Promise<readonly ValuedBase[]> {
+    const bases: (ValuedBase & { readonly order: string })[] = [];
+    for (const id of ids) {
+      const value = await this.options.valueIn(id);
+      bases.push({ id, value, order: value === undefined ? "" : identity(value) });
+    }
+    return bases.sort((a, b) => (a.order < b.order ? -1 : a.order > b.order ? 1 : 0));
   }
 }

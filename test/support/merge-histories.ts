@@ -6,6 +6,8 @@ export interface ModelCommit {
   readonly parents: readonly ModelCommit[];
   readonly state: Maybe;
   readonly policy: Maybe;
+  /** The ids of the objects that the parts are; empty where there is none. */
+  readonly partIds: Readonly<Record<Part, string>>;
 }
 export type Part = "state" | "policy";
 
@@ -23,13 +25,14 @@ export function bestCommon(commit: ModelCommit, others: readonly ModelCommit[]):
   return common.filter((c) => !common.some((other) => other !== c && ancestors(other).has(c)));
 }
 
-/** The base that several bases make: a merge of them, in the order of their ids; what conflicts there has no base. */
+/** The base that several bases make: a merge of them, in the order of their values' ids; what conflicts there has no base. */
 function virtualBase(
   part: Part,
   bases: readonly ModelCommit[],
   newModel: () => MergeModel,
 ): Omit<ModelSource, "theirs"> {
-  const [first, ...others] = [...bases].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const orderOf = ({ id, partIds }: ModelCommit) => `${partIds[part]} ${id}`;
+  const [first, ...others] = [...bases].sort((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
   if (first === undefined) return { base: undefined };
   const model = newModel();
   let base = first[part];

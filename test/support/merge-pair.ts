@@ -57,8 +57,7 @@ export class Pair {
     const pair = new Pair(workflow, isolation, await cold.workflow(id));
     const { head } = await workflow.canonical();
     const policy = Object.keys(policies).length === 0 ? undefined : (policies as JsonValue);
-    const first: ModelCommit = { id: head.id, parents: [], state, policy };
-    pair.commits.set(first.id, first);
+    const first = pair.made({ id: head.id, parents: [], state, policy });
     for (const name of BRANCHES) {
       const [, agent, own] = name.split("/");
       if (own !== undefined) await workflow.branch({ agent: agent as string, branch: own });
@@ -67,9 +66,18 @@ export class Pair {
     return pair;
   }
 
-  private record(name: string, commit: ModelCommit): void {
-    this.commits.set(commit.id, commit);
-    this.heads.set(name, commit);
+  private made(commit: Omit<ModelCommit, "partIds">): ModelCommit {
+    const { state, policy } = commit;
+    const idOf = (value: Maybe, isolation: ReturnType<typeof engineIsolation> = null) =>
+      value === undefined ? "" : freshLink(value, isolation).id;
+    const partIds = { state: idOf(state, engineIsolation(this.isolation)), policy: idOf(policy) };
+    const made = { ...commit, partIds };
+    this.commits.set(made.id, made);
+    return made;
+  }
+
+  private record(name: string, commit: Omit<ModelCommit, "partIds">): void {
+    this.heads.set(name, this.made(commit));
   }
 
   private head(index: number): ModelCommit {

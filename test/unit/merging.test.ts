@@ -279,6 +279,35 @@ describe.each(BACKENDS)("workflow.merge on %s", (backend) => {
     }
   });
 
+  it("merges what criss-crossed alike, whatever the ids of its commits are", async () => {
+    const { store } = await makeStore(backend);
+    const found = new Set<string>();
+    const orders = new Set<boolean>();
+    // Both orders of the two bases' ids come by chance, soon.
+    for (let i = 0; i < 100 && orders.size < 2; i++) {
+      const workflow = await store.createWorkflow(`w${i}`, {
+        state: { list: ["z"], side: "z" },
+        policies: { "/side": "theirs" },
+      });
+      const branch = await workflow.branch({ agent: "a", branch: "work" });
+      const canonical = await workflow.canonical();
+      const ours = await canonical.commit({ state: { list: ["z", "x"], side: "x" } });
+      const theirs = await branch.commit({ state: { list: ["z", "y"], side: "y" } });
+      await workflow.merge(["a/work"]);
+      await workflow.merge([ours.id], { into: "a/work" });
+      const bases = await workflow.mergeBases("canonical", "a/work");
+      expect([...bases].sort()).toEqual([ours.id, theirs.id].sort());
+      const both = [
+        await (await workflow.preview(["a/work"])).state(),
+        await (await workflow.preview(["canonical"], { into: "a/work" })).state(),
+      ];
+      found.add(JSON.stringify(both));
+      orders.add(ours.id < theirs.id);
+    }
+    expect(orders.size).toBe(2);
+    expect(found.size).toBe(1);
+  });
+
   it("refuses unrelated histories unless asked", async () => {
     const { workflow } = await start(backend);
     const other = await workflow.branch({

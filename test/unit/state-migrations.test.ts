@@ -190,6 +190,47 @@ describe.each(ON_DISK)("merging states of several versions on %s", (backend) => 
     expect([problems, unreachable]).toEqual([[], 0]);
   });
 
+  it("of which several are bases merges them as if all had been migrated before", async () => {
+    const migrate = (state: JsonValue): JsonValue => {
+      const { log } = state as { log: JsonValue[] };
+      return { first: log[0] ?? null, log: log.map((entry) => [entry, true]) };
+    };
+    const schema: StateSchema = { version: 2, migrations: { 1: migrate } };
+    const V1: StateSchema = { version: 1, migrations: {} };
+    const old = await makeStore(backend, { schema: V1 });
+    const current = await old.another({ schema });
+    const plain = await makeStore(backend);
+    /** Two bases that appended to one list, below one tip of the old version and one of the new. */
+    const conflictsOf = async (id: string, before: boolean) => {
+      const of = (...log: string[]): JsonValue => (before ? migrate({ log }) : { log });
+      const first = before ? plain.store : old.store;
+      const workflow = await first.createWorkflow(id, { state: of() });
+      const canonical = await workflow.canonical();
+      const branch = await workflow.branch({ agent: "a", branch: "x" });
+      const ours = await canonical.commit({ state: of("x") });
+      const theirs = await branch.commit({ state: of("y") });
+      await canonical.commit({ state: of("x"), mergeParents: [theirs.id], allowEmpty: true });
+      await branch.commit({ state: of("y"), mergeParents: [ours.id], allowEmpty: true });
+      const now = await (before ? plain.store : current).workflow(id);
+      await (await now.branch("a/x")).commit({ state: migrate({ log: ["y"] }), allowEmpty: true });
+      const { conflicts } = await now.preview(["a/x"]);
+      expect(conflicts.map(({ path, kind }) => `${kind} ${path}`)).toEqual([
+        "edit/edit /first",
+        "list /log",
+      ]);
+      const told = conflicts.map((one) => [one.path, one.base, one.ours, one.theirs]);
+      return { told: JSON.stringify(told, ["exists", "value"]), order: ours.id < theirs.id };
+    };
+    const found: Awaited<ReturnType<typeof conflictsOf>>[] = [];
+    const orders = new Set<boolean>();
+    for (let i = 0; i < 100 && orders.size < 2; i++) {
+      found.push(await conflictsOf(`c${i}`, false), await conflictsOf(`p${i}`, true));
+      for (const { order } of found) orders.add(order);
+    }
+    expect(orders.size).toBe(2);
+    expect(new Set(found.map(({ told }) => told)).size).toBe(1);
+  });
+
   it("takes a commit's change over, and back, at the schema's version", async () => {
     const made = await makeStore(backend);
     const { old, workflow } = await makeBranches(made);
