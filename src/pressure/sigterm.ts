@@ -9,16 +9,17 @@ export function onSigterm(work: () => Promise<void>): () => void {
   const listener = async () => {
     if (busy) return;
     busy = true;
+    // Asked now: one that listens once does so no more when the work is done.
+    const others = process.listenerCount("SIGTERM") > 1;
     try {
       await work();
     } finally {
-      const others = process.listenerCount("SIGTERM") > 1;
       if (!others) {
         process.removeListener("SIGTERM", listener);
         process.kill(process.pid, "SIGTERM");
       }
     }
   };
-  process.on("SIGTERM", listener);
+  process.prependListener("SIGTERM", listener);
   return () => process.removeListener("SIGTERM", listener);
 }
