@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { getHeapStatistics } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { AgstateError } from "../core/errors.js";
@@ -63,6 +64,8 @@ const SIGTERM_DEADLINE_MS = 20_000;
 const INTERVAL_MS = 200;
 const INTERVAL_MIN_MS = 10;
 const MS_MAX = 3_600_000;
+/** How long after its deadline a checkpoint still may tell how it came out. */
+const LATE_MS = 250;
 /** How often the main thread says how full its heap is. */
 const HEAP_INTERVAL_MS = 500;
 const EXIT_CODE_MAX = 255;
@@ -302,7 +305,7 @@ export class PressureWatch implements RunningWatch {
     this.wake();
     const message = "checkpoint: the process was told to end (SIGTERM)";
     this.notice("pressure", "the process was told to end (SIGTERM): no new steps are taken");
-    await this.afterCallback(
+    const checkpoint = this.afterCallback(
       {
         reason: "sigterm",
         level: this.level,
@@ -313,6 +316,13 @@ export class PressureWatch implements RunningWatch {
       },
       () => this.run("sigterm", message, deadlineMs),
     );
+    // A pass that was under way already may take its own time first.
+    const over = new AbortController();
+    const late = sleep(deadlineMs + LATE_MS, true, { signal: over.signal }).catch(() => false);
+    if (await Promise.race([checkpoint.then(() => false), late])) {
+      this.notice("unsafe", `NOT everything is in the store (sigterm): ${deadlineMs} ms are over`);
+    }
+    over.abort();
   }
 
   /** Tells the caller first, as what it drops makes room, and then writes, whatever became of that. */

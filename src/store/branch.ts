@@ -589,7 +589,6 @@ export class Branch {
         trace: loaded.trace,
       },
       mayWait:
-        unasked === undefined &&
         makePolicy === undefined &&
         parents.length === 1 &&
         options.externalId === undefined &&

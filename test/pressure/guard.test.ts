@@ -149,7 +149,7 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
     const bad = await workflow.branch({ agent: "b", branch: "bad" });
     bad.guard({ state: async () => ({ n: Number.NaN }) });
     const good = await workflow.branch({ agent: "c", branch: "good" });
-    good.guard({ state: async () => ({ n: 3 }) });
+    const guard = good.guard({ state: async () => ({ n: 3 }) });
     const report = await given.watch.checkpoint();
     expect(report.safe).toBe(false);
     expect(report.branches).toMatchObject([
@@ -159,6 +159,7 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
     ]);
     expect(await (await other()).stateAt("c/good")).toEqual({ n: 3 });
     await workflow.complete();
+    guard.release();
     good.guard({ state: () => ({ n: 4 }) });
     const late = await given.watch.checkpoint();
     expect(late.branches.at(-1)).toMatchObject({ error: { code: "WORKFLOW_COMPLETE" } });
@@ -171,6 +172,25 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
     guard.release();
     expect((await given.watch.checkpoint()).branches).toEqual([]);
     expect(await branch.state("/n")).toBe(0);
+  });
+
+  it("takes nothing for safe that the store does not give back", async () => {
+    let lies = false;
+    const forgetful = (storage: Storage): Storage => ({
+      ...forward(storage),
+      readCommits: (of, ids) =>
+        lies ? Promise.resolve(ids.map(() => undefined)) : storage.readCommits(of, ids),
+    });
+    const { store } = await makeStore(backend, { wrap: forgetful });
+    const workflow = await store.createWorkflow("w", { state: { n: 0 } });
+    const branch = await workflow.branch({ agent: "a", branch: "x" });
+    branch.guard({ state: () => ({ n: 1 }) });
+    lies = true;
+    const report = await given.watch.checkpoint();
+    expect(report.safe).toBe(false);
+    expect(report.branches).toMatchObject([
+      { outcome: "failed", error: { code: "STORE_DAMAGED" } },
+    ]);
   });
 
   it("says what did not reach the store in time, and saves what is in stores that answer", async () => {
@@ -293,5 +313,9 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
     const { branch } = await begin();
     const refused = () => branch.guard({ state: { n: 1 } as never });
     expect(refused).toThrow(agstateError("INVALID_ARGUMENT") as Error);
+    const guard = branch.guard();
+    expect(() => branch.guard()).toThrow("agents/a/x is guarded already by this handle");
+    guard.release();
+    branch.guard().release();
   });
 });

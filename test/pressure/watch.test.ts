@@ -91,6 +91,15 @@ describe("a watch of the process's memory", () => {
     });
   });
 
+  it("lets it end in time also where an earlier checkpoint is still under way", async () => {
+    const { said, signal } = await live("pass");
+    expect(signal).toBe("SIGTERM");
+    expect(said("notice").at(-1)).toEqual({
+      code: "unsafe",
+      message: "NOT everything is in the store (sigterm): 700 ms are over",
+    });
+  });
+
   it("does not keep a process alive, and tells Node.js's warnings where nobody asks for them", async () => {
     const { code, signal, errors } = await live("idle");
     expect([code, signal]).toEqual([0, null]);

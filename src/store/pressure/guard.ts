@@ -37,6 +37,14 @@ export function guardBranch(
       "a guard's state is a function that gives the state as it is when it is called",
     );
   }
+  for (const other of registry.guards) {
+    if (!(other instanceof BranchGuard) || other.handle !== branch) continue;
+    throw new AgstateError(
+      "INVALID_ARGUMENT",
+      `${branch.name} is guarded already by this handle, and has one state; release that guard before another is made`,
+      { branch: branch.name },
+    );
+  }
   const guard = new BranchGuard(repository, branch, state);
   registry.guards.add(guard);
   if (registry.watch === undefined) {
@@ -59,7 +67,7 @@ class BranchGuard implements Guarded {
 
   constructor(
     private readonly repository: Repository,
-    private readonly handle: GuardedBranch,
+    readonly handle: GuardedBranch,
     private readonly state: GuardOptions["state"],
   ) {
     this.workflow = repository.workflow;

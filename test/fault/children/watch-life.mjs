@@ -114,6 +114,15 @@ const MODES = {
     setTimeout(() => process.kill(process.pid, "SIGTERM"), 200);
     await sleep(60_000);
   },
+  async pass() {
+    await guarded(true);
+    hangs = true;
+    const watch = watchPressure({ onNotice, deadlineMs: 20_000, sigterm: { deadlineMs: 700 } });
+    void watch.checkpoint();
+    await sleep(10);
+    process.kill(process.pid, "SIGTERM");
+    await sleep(60_000);
+  },
   async idle() {
     await guarded();
     watchPressure();
