@@ -35,6 +35,7 @@ export type { StateOperation } from "./objects/draft/operations.js";
 export type { CheckpointReport } from "./pressure/emergency.js";
 export type { Checkpointed, EmergencyReason } from "./pressure/guards.js";
 export type { PressureNotice } from "./pressure/notice.js";
+export type { PressureEvent, WatchPressureOptions } from "./pressure/options.js";
 export type { PressureLevel, PressureReason } from "./pressure/reasons.js";
 export type { PressureThresholds } from "./pressure/thresholds.js";
 export type {
@@ -46,12 +47,7 @@ export type {
   StallTimes,
   Throttling,
 } from "./pressure/types.js";
-export {
-  type PressureEvent,
-  type PressureWatch,
-  type WatchPressureOptions,
-  watchPressure,
-} from "./pressure/watch.js";
+export { type PressureWatch, watchPressure } from "./pressure/watch.js";
 export type { RegionConfig, RegionDefaults, RegionsConfig } from "./residency/config.js";
 export type { Placement } from "./residency/placement.js";
 export {

@@ -1,3 +1,4 @@
+import type { CheckpointReport } from "./emergency.js";
 import { type PressureReason, shareOf } from "./reasons.js";
 
 /** Bytes as people read them, such as `436 MiB`. */
@@ -25,4 +26,18 @@ export function describeReason(reason: PressureReason): string {
     case "throttled":
       return `processors were held back in ${Math.round(value)}% of the periods`;
   }
+}
+
+/** What became of a checkpoint, on one line. */
+export function describeReport({ branches, errors, safe, reason, ms }: CheckpointReport): string {
+  const took = `${reason}, ${Math.round(ms)} ms`;
+  const lines = branches.map(({ workflow, branch, outcome, commit, rescue, error }) => {
+    const where = `${branch} of ${workflow}`;
+    if (outcome === "failed") return `${where} FAILED (${error?.message ?? "unknown"})`;
+    const at = rescue === undefined ? "" : ` on ${rescue}`;
+    return `${where} ${outcome}${at} at ${(commit ?? "").slice(0, 12)}`;
+  });
+  for (const { message } of errors) lines.push(`gathered commits FAILED (${message})`);
+  const all = lines.length === 0 ? "no branch is guarded" : lines.join("; ");
+  return safe ? `safe point (${took}): ${all}` : `NOT everything is in the store (${took}): ${all}`;
 }

@@ -2,73 +2,27 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { getHeapStatistics } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { AgstateError } from "../core/errors.js";
-import { describeReason } from "./describe.js";
+import { describeReason, describeReport } from "./describe.js";
 import { asError, type CheckpointReport, Emergency } from "./emergency.js";
 import { type EmergencyReason, type RunningWatch, registry, type StepsStopped } from "./guards.js";
 import { type PressureNotice, warn } from "./notice.js";
-import type { PressureLevel, PressureReason } from "./reasons.js";
-import { checkReserve } from "./reserve.js";
+import {
+  type CheckedOptions,
+  checkOptions,
+  type PressureEvent,
+  type WatchPressureOptions,
+} from "./options.js";
+import type { PressureLevel } from "./reasons.js";
 import { Shared } from "./shared.js";
 import { onSigterm } from "./sigterm.js";
 import type { ThreadData } from "./thread.js";
-import { type PressureThresholds, resolveThresholds } from "./thresholds.js";
 import { RISE_MIN_INTERVAL_MS } from "./trigger.js";
-import type { PressureSample } from "./types.js";
 import type { WatcherMessage } from "./watcher.js";
 
-/** What happens because memory is short, or because the process was told to end. */
-export interface PressureEvent {
-  readonly reason: "memory-pressure" | "sigterm";
-  readonly level: PressureLevel;
-  /** Why memory counts as short; the most serious first. */
-  readonly reasons: readonly PressureReason[];
-  /** What was seen; null for a signal. */
-  readonly sample: PressureSample | null;
-  /** What was given back of the reserve before anything was done. */
-  readonly releasedBytes: number;
-  /** How long the process's own code kept this from being told, in milliseconds. */
-  readonly lateMs: number;
-  /** Resolves when all that could be brought into the store was, or its time is over; never rejects. */
-  readonly checkpoint: Promise<CheckpointReport>;
-}
-
-export interface WatchPressureOptions {
-  readonly thresholds?: Partial<PressureThresholds>;
-  /** Told at each rise, before anything is written: what can be dropped is best dropped here. What it throws is a notice. */
-  readonly onPressure?: (event: PressureEvent) => void | Promise<void>;
-  /** Told what a person should know; default a warning of the process. */
-  readonly onNotice?: (notice: PressureNotice) => void;
-  /** How much memory is held, and given back when memory is short, so that writing has some; default 16 MiB, at most 1 GiB. */
-  readonly reserveBytes?: number;
-  /**
-   * What becomes of new steps while memory is short: they are refused with `STEPS_STOPPED`, wait until it is not any more, or go on;
-   * default `refuse`. After a signal they are refused whatever this says, and steps under way go on to their end.
-   */
-  readonly steps?: "refuse" | "wait" | "go-on";
-  /** After so many milliseconds what has not reached the store counts as failed; default 30,000. */
-  readonly deadlineMs?: number;
-  /** Ends the process with this code when memory is short and everything is in the store; default: it goes on. */
-  readonly exitCode?: number;
-  /**
-   * Does the same on SIGTERM, and then lets the process end by it, unless others listen for it too. The deadline is by default
-   * 20,000 ms, as Kubernetes kills after 30 s unless told otherwise. `false` leaves the signal alone.
-   */
-  readonly sigterm?: { readonly deadlineMs?: number } | false;
-  /** How often memory is looked at, in milliseconds; default 200, at least 10. Near the threshold it is four times as often. */
-  readonly intervalMs?: number;
-}
-
-const RESERVE_DEFAULT_BYTES = 16 * 1024 * 1024;
-const DEADLINE_MS = 30_000;
-const SIGTERM_DEADLINE_MS = 20_000;
-const INTERVAL_MS = 200;
-const INTERVAL_MIN_MS = 10;
-const MS_MAX = 3_600_000;
 /** How long after its deadline a checkpoint still may tell how it came out. */
 const LATE_MS = 250;
 /** How often the main thread says how full its heap is. */
 const HEAP_INTERVAL_MS = 500;
-const EXIT_CODE_MAX = 255;
 
 /**
  * Watches the memory of the process on a thread of its own, and brings the guarded branches into the store when it
@@ -79,7 +33,7 @@ const EXIT_CODE_MAX = 255;
  * @throws AgstateError `INVALID_ARGUMENT`, also while another watch is running
  */
 export function watchPressure(options: WatchPressureOptions = {}): PressureWatch {
-  const checked = check(options);
+  const checked = checkOptions(options);
   if (registry.watch?.isImplicit === false) {
     throw new AgstateError(
       "INVALID_ARGUMENT",
@@ -93,54 +47,8 @@ export function watchPressure(options: WatchPressureOptions = {}): PressureWatch
 /** Starts a watch for a guard, unless one is running. */
 export function watchForGuards(): void {
   if (registry.watch === undefined && registry.guards.size > 0) {
-    new PressureWatch(check({}), true);
+    new PressureWatch(checkOptions({}), true);
   }
-}
-
-interface Checked extends Omit<WatchPressureOptions, "thresholds" | "sigterm"> {
-  readonly thresholds: PressureThresholds;
-  readonly reserveBytes: number;
-  readonly steps: "refuse" | "wait" | "go-on";
-  readonly deadlineMs: number;
-  readonly intervalMs: number;
-  /** Null where the signal is left alone. */
-  readonly sigtermDeadlineMs: number | null;
-}
-
-function check(options: WatchPressureOptions): Checked {
-  const { steps = "refuse", exitCode, sigterm, ...rest } = options;
-  if (!["refuse", "wait", "go-on"].includes(steps)) {
-    throw new AgstateError(
-      "INVALID_ARGUMENT",
-      `steps is ${JSON.stringify(steps)}; it is refuse, wait or go-on`,
-      { steps },
-    );
-  }
-  if (exitCode !== undefined) whole("exitCode", exitCode, 0, EXIT_CODE_MAX);
-  const { reserveBytes = RESERVE_DEFAULT_BYTES, deadlineMs = DEADLINE_MS } = options;
-  const sigtermMs = sigterm === false ? undefined : sigterm?.deadlineMs;
-  return {
-    ...rest,
-    ...(exitCode !== undefined && { exitCode }),
-    steps,
-    thresholds: resolveThresholds(options.thresholds),
-    reserveBytes: checkReserve(reserveBytes),
-    deadlineMs: whole("deadlineMs", deadlineMs, 1, MS_MAX),
-    intervalMs: whole("intervalMs", options.intervalMs ?? INTERVAL_MS, INTERVAL_MIN_MS, MS_MAX),
-    sigtermDeadlineMs:
-      sigterm === false
-        ? null
-        : whole("sigterm.deadlineMs", sigtermMs ?? SIGTERM_DEADLINE_MS, 1, MS_MAX),
-  };
-}
-
-function whole(what: string, value: number, min: number, max: number): number {
-  if (Number.isSafeInteger(value) && value >= min && value <= max) return value;
-  throw new AgstateError(
-    "INVALID_ARGUMENT",
-    `${what} is ${value}; it is a whole number from ${min} to ${max}`,
-    { [what]: value, min, max },
-  );
 }
 
 /** A watch that runs. */
@@ -157,7 +65,7 @@ export class PressureWatch implements RunningWatch {
 
   /** @internal Use `watchPressure`. */
   constructor(
-    private readonly options: Checked,
+    private readonly options: CheckedOptions,
     readonly isImplicit: boolean,
   ) {
     this.sayHeap();
@@ -371,17 +279,4 @@ export class PressureWatch implements RunningWatch {
       // Whoever is told must not be what stops a checkpoint.
     }
   }
-}
-
-function describeReport({ branches, errors, safe, reason, ms }: CheckpointReport): string {
-  const took = `${reason}, ${Math.round(ms)} ms`;
-  const lines = branches.map(({ workflow, branch, outcome, commit, rescue, error }) => {
-    const where = `${branch} of ${workflow}`;
-    if (outcome === "failed") return `${where} FAILED (${error?.message ?? "unknown"})`;
-    const at = rescue === undefined ? "" : ` on ${rescue}`;
-    return `${where} ${outcome}${at} at ${(commit ?? "").slice(0, 12)}`;
-  });
-  for (const { message } of errors) lines.push(`gathered commits FAILED (${message})`);
-  const all = lines.length === 0 ? "no branch is guarded" : lines.join("; ");
-  return safe ? `safe point (${took}): ${all}` : `NOT everything is in the store (${took}): ${all}`;
 }
