@@ -26,8 +26,8 @@ const CPU_MOST_PERCENT = 0.5;
 /** A share of the limit that is near the threshold of 0.85, and not above it. */
 const NEAR_SHARE = 0.78;
 const FAR_SHARE = 0.25;
-const IDLE = script("idle-child");
-const FILLING = script("filling-child");
+const IDLE = fileURLToPath(new URL("./lib/idle-child.mjs", import.meta.url));
+const FILLING = fileURLToPath(new URL("./lib/filling-child.mjs", import.meta.url));
 
 const report = new Report();
 report.opening();
@@ -71,10 +71,6 @@ if (whyNot === null) {
   report.figure("onPressure called after at most", Math.max(...of(filled, "told")), "ms");
 } else report.skipped("onPressure called after", "ms", null, whyNot);
 report.closing("pressure", quick);
-
-function script(name) {
-  return fileURLToPath(new URL(`./lib/${name}.mjs`, import.meta.url));
-}
 
 function of(results, key) {
   return results.map((result) => result[key]);

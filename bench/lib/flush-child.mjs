@@ -11,6 +11,7 @@ import { agentState, withLastChanged } from "./agent-state.mjs";
 import { bytesWritten, watchPeak } from "./process-memory.mjs";
 
 const { url, bytes, changedShare, isPressed, reserveBytes } = JSON.parse(process.argv[2]);
+const SETTLE_MS = 2000;
 let peak;
 let writtenBefore;
 let handedOver = 0;
@@ -41,9 +42,9 @@ const isShort = new Promise((resolve) => {
 });
 // Garbage is not to be counted.
 globalThis.gc();
-const withReserve = process.memoryUsage.rss() + reserveBytes;
 const watch = watchPressure({
   reserveBytes,
+  deadlineMs: 600_000,
   // Of the stalls of a whole machine nothing is to be known here.
   thresholds: { stall10s: null, stall1s: null },
   onNotice: () => undefined,
@@ -53,9 +54,13 @@ const watch = watchPressure({
   },
 });
 branch.guard({ state: () => state });
-// The watching thread has to have begun, and to have taken its reserve.
-do await sleep(500);
-while (process.memoryUsage.rss() < withReserve);
+// The watching thread has to have begun, and to have taken its reserve: what is resident does not grow any more.
+await sleep(SETTLE_MS);
+for (let before = 0, resident = 1; resident > before; ) {
+  before = process.memoryUsage.rss();
+  await sleep(500);
+  resident = process.memoryUsage.rss();
+}
 process.send("ready");
 await once(process, "message");
 // The watch keeps no process alive, and nothing else is at work.
