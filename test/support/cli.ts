@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { runWarm } from "./warm-cli/client.js";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MAIN = fileURLToPath(new URL("../../dist/bin/agstate.js", import.meta.url));
@@ -23,15 +24,25 @@ const UNSET = [
   "FORCE_COLOR",
 ] as const;
 
+/** What of an environment changes more of a process than a command undoes: what is exported, and Node itself. */
+const OF_THE_PROCESS = /^(?:OTEL_|NODE_|TRACE|AGSTATE_TRACE_URL$)/;
+
 export interface CliResult {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** A temporary folder in which the built command line is run as a user would. */
+/**
+ * A temporary folder in which the built command line is run as a user would.
+ *
+ * Starting a process takes longer than most commands. Where a test is not about processes its
+ * commands share one, which is neither the test's own nor that of `shell`.
+ */
 export class CliSandbox {
   readonly directory = mkdtempSync(join(tmpdir(), "agstate-cli-"));
+
+  constructor(private readonly processes: "own" | "shared" = "shared") {}
 
   run(
     args: readonly string[],
@@ -41,10 +52,14 @@ export class CliSandbox {
     for (const name of UNSET) {
       if (options.env?.[name] === undefined) delete env[name];
     }
+    const { cwd = this.directory, input = "" } = options;
+    const shares = !Object.keys(options.env ?? {}).some((name) => OF_THE_PROCESS.test(name));
+    if (this.processes === "shared" && shares && !args.some((arg) => arg.startsWith("--trace-url")))
+      return runWarm({ main: MAIN, args, env, cwd, input });
     const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
-      cwd: options.cwd ?? this.directory,
+      cwd,
       env,
-      input: options.input ?? "",
+      input,
       encoding: "utf8",
       maxBuffer: 1 << 28,
     });
