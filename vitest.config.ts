@@ -29,6 +29,24 @@ const shared = {
   pool: "forks",
 } as const;
 
+/**
+ * Tests that leave nothing in their process: files of these run one after another in two processes that
+ * stay. Loading the library anew would take longer than most of them.
+ *
+ * Not here: what starts processes, registers a tracer or watches memory, and hooks of test/support, which are
+ * those of the first file alone.
+ */
+const FOLDERS = ["conformance", "keys", "oracle", "property", "residency", "staleness", "unit"];
+const TOGETHER = FOLDERS.map((name) => `test/${name}/**/*.test.ts`);
+const POSTGRES_TOGETHER = FOLDERS.map((name) => `test/${name}/**/*.postgres.test.ts`);
+const isTogether = (path: string) => FOLDERS.includes(path.split("/")[1] as string);
+
+const postgres = {
+  ...shared,
+  env: { AGSTATE_TEST_BACKENDS: "postgres" },
+  globalSetup: "test/support/postgres-server.ts",
+};
+
 export default defineConfig({
   test: {
     // Some tests start a handful of processes of their own.
@@ -40,16 +58,32 @@ export default defineConfig({
           ...shared,
           name: "embedded",
           include: ["test/**/*.test.ts"],
-          exclude: [POSTGRES],
+          exclude: [POSTGRES, ...TOGETHER],
         },
       },
       {
         test: {
           ...shared,
+          name: "embedded-together",
+          isolate: false,
+          include: TOGETHER,
+          exclude: [POSTGRES],
+        },
+      },
+      {
+        test: {
+          ...postgres,
           name: "postgres",
-          include: [POSTGRES, ...EVERYWHERE],
-          env: { AGSTATE_TEST_BACKENDS: "postgres" },
-          globalSetup: "test/support/postgres-server.ts",
+          include: [POSTGRES, ...EVERYWHERE.filter((path) => !isTogether(path))],
+          exclude: POSTGRES_TOGETHER,
+        },
+      },
+      {
+        test: {
+          ...postgres,
+          name: "postgres-together",
+          isolate: false,
+          include: [...POSTGRES_TOGETHER, ...EVERYWHERE.filter(isTogether)],
         },
       },
     ],

@@ -106,7 +106,7 @@ async function test(major, args) {
     // The server of this version, whatever the caller tests with.
     delete env.AGSTATE_TEST_DATABASE_URL;
     const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
-    const status = await run(process.execPath, [vitest, "run", "--project", "postgres", ...args], {
+    const status = await run(process.execPath, [vitest, "run", "--project", "postgres*", ...args], {
       env,
     });
     const {
