@@ -11,7 +11,7 @@ const MAKE = new URL("./children/make-store.mjs", import.meta.url);
 
 const WORKFLOW = "killed";
 const WRITERS = ["a", "b", "c"];
-const ROUNDS = usually(2, 8);
+const ROUNDS = usually(1, 8);
 /** Every so many rounds everything that is stored is checked. */
 const CHECK_EVERY = 4;
 /** Kills of each writer in a round; with the last one all die at once. */
@@ -20,7 +20,7 @@ const KILLS_A_ROUND = 8;
 const COMMITS_MAX = 8;
 const COMMIT_USUAL_MS = 10;
 const PAYLOAD_BYTES = 20_000;
-const CREATION_KILLS = usually(15, 30);
+const CREATION_KILLS = usually(8, 30);
 
 /** A commit whose acknowledgement a writer has seen. */
 interface Acknowledged {

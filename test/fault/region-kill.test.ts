@@ -8,7 +8,7 @@ import { agstateError, all } from "../support/stores.js";
 
 const CREATE = new URL("./children/create-in-regions.mjs", import.meta.url);
 const NAMES = ["eu", "us"];
-const KILLS = usually(12, 60);
+const KILLS = usually(8, 60);
 const RACES = 20;
 
 /** Holds that every store is sound, and that no workflow is in two of them. */

@@ -1,4 +1,4 @@
 import { crashTests } from "../support/crash.js";
 import { usually } from "../support/runs.js";
 
-crashTests("postgres", usually(5, 20));
+crashTests("postgres", usually(4, 20));

@@ -1,4 +1,4 @@
 import { crashTests } from "../support/crash.js";
 import { usually } from "../support/runs.js";
 
-crashTests("sqlite", usually(10, 40));
+crashTests("sqlite", usually(6, 40));

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { JsonValue } from "../../src/index.js";
 import type { Child } from "../support/child-processes.js";
+import { usually } from "../support/runs.js";
 import {
   end,
   killWhereItStands,
@@ -14,7 +15,7 @@ import {
 } from "../support/step-processes.js";
 import { all } from "../support/stores.js";
 
-const LIVES = 50;
+const LIVES = usually(24, 100);
 /** One life in so many ends by itself. */
 const WHOLE_LIFE = 4;
 

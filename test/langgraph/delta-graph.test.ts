@@ -94,7 +94,7 @@ it.each(BACKENDS)(
       },
     );
     await fc.assert(property, {
-      numRuns: Number(process.env.AGSTATE_RUNS ?? 8),
+      numRuns: Number(process.env.AGSTATE_RUNS ?? 5),
       endOnFailure: true,
     });
   },

@@ -167,7 +167,7 @@ describe.each(BACKENDS)("the history of delta channels, on %s", (backend) => {
       },
     );
     await fc.assert(property, {
-      numRuns: Number(process.env.AGSTATE_RUNS ?? 25),
+      numRuns: Number(process.env.AGSTATE_RUNS ?? 12),
       endOnFailure: true,
     });
   });

@@ -171,7 +171,7 @@ it.each(
       },
     );
     await fc.assert(property, {
-      numRuns: Number(process.env.AGSTATE_RUNS ?? 30),
+      numRuns: Number(process.env.AGSTATE_RUNS ?? 15),
       endOnFailure: true,
     });
   },

@@ -11,7 +11,7 @@ import { git, gitLines, temporaryFolder } from "../support/git.js";
 import { usually } from "../support/runs.js";
 
 const folder = temporaryFolder();
-const RUNS = usually(30, 2000);
+const RUNS = usually(15, 2000);
 
 /** Commits in the order in which git shows them. */
 function shownCommits(directory: string, args: readonly string[]): GraphCommit[] {

@@ -56,7 +56,7 @@ describe("history of random graphs, against git", () => {
       },
     );
     await fc.assert(property, {
-      numRuns: usually(40, 3000),
+      numRuns: usually(20, 3000),
       examples: [[DUPLICATE_PARENTS, [4, 3], true]],
     });
   });
@@ -87,7 +87,7 @@ describe("history of random graphs, against git", () => {
       },
     );
     await fc.assert(property, {
-      numRuns: usually(30, 2000),
+      numRuns: usually(15, 2000),
       examples: [[DUPLICATE_PARENTS, 4, 3]],
     });
   });

@@ -127,7 +127,7 @@ describe("merge bases of random graphs", () => {
         await expectBases(nodes, queries, expected);
       },
     );
-    await fc.assert(property, { numRuns: usually(400, 15_000) });
+    await fc.assert(property, { numRuns: usually(200, 15_000) });
   });
 
   it("are those of git merge-base --all, in many histories", async () => {
@@ -155,7 +155,7 @@ describe("merge bases of random graphs", () => {
       await expectBases(nodes, queries, answers);
     });
     // Not shrunk: a run takes a second, and the test above shrinks what fails in both.
-    await fc.assert(property, { numRuns: usually(4, 20), endOnFailure: true });
+    await fc.assert(property, { numRuns: usually(2, 20), endOnFailure: true });
   });
 });
 

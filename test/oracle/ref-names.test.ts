@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { isAgstateError } from "../../src/index.js";
 import { checkRefComponent } from "../../src/refs/names.js";
 import { temporaryFolder, tryGit } from "../support/git.js";
+import { usually } from "../support/runs.js";
 
 const folder = temporaryFolder();
 
@@ -70,6 +71,6 @@ describe("names of ref components, against git check-ref-format", () => {
     const property = fc.property(names, (name) => {
       expect(accepted(name)).toBe(gitAccepts(name) && !refusedByUs(name));
     });
-    fc.assert(property, { numRuns: 400 });
+    fc.assert(property, { numRuns: usually(150, 10_000) });
   });
 });

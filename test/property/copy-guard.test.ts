@@ -48,7 +48,7 @@ describe("the guard against copies", () => {
           expect(guard.find(before + run + after, "us")).toBeUndefined();
         },
       ),
-      { numRuns: usually(3000, 50_000) },
+      { numRuns: usually(1500, 50_000) },
     );
   });
 
@@ -66,7 +66,7 @@ describe("the guard against copies", () => {
           expect(found).toBe(!saysNothing(payload));
         }
       }),
-      { numRuns: usually(2000, 30_000) },
+      { numRuns: usually(1000, 30_000) },
     );
   });
 
@@ -84,7 +84,7 @@ describe("the guard against copies", () => {
           expect(found).toEqual(payload.length < KEPT_MIN_UNITS ? undefined : OWNER);
         },
       ),
-      { numRuns: usually(1000, 20_000) },
+      { numRuns: usually(500, 20_000) },
     );
   });
 
@@ -106,7 +106,7 @@ describe("the guard against copies", () => {
           expect(guard.find(text, "eu")).toEqual(OWNER);
         },
       ),
-      { numRuns: usually(1000, 20_000) },
+      { numRuns: usually(500, 20_000) },
     );
   });
 
@@ -128,7 +128,7 @@ describe("the guard against copies", () => {
           }
         },
       ),
-      { numRuns: usually(500, 5000) },
+      { numRuns: usually(250, 5000) },
     );
   });
 });

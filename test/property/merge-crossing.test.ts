@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { JsonValue, Strategy, Workflow } from "../../src/index.js";
 import { BACKENDS, makeStore } from "../support/stores.js";
 
-const RUNS = Number(process.env.AGSTATE_RUNS ?? 300);
+const RUNS = Number(process.env.AGSTATE_RUNS ?? 150);
 const runs = (share: number) => ({ numRuns: Math.max(5, Math.ceil(RUNS * share)) });
 let created = 0;
 

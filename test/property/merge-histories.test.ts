@@ -17,7 +17,7 @@ import {
 import { BACKENDS, makeStore } from "../support/stores.js";
 
 /** `npm test` draws some dozens of histories, the nightly run thousands. */
-const RUNS = Number(process.env.AGSTATE_RUNS ?? 300);
+const RUNS = Number(process.env.AGSTATE_RUNS ?? 150);
 const options = { resolvers: engineResolvers(RESOLVERS) };
 let created = 0;
 

@@ -35,7 +35,7 @@ import {
 import { freshLink } from "../support/object-store.js";
 
 /** `npm test` draws some hundreds of cases a property, the nightly run thousands. */
-const RUNS = Number(process.env.AGSTATE_RUNS ?? 300);
+const RUNS = Number(process.env.AGSTATE_RUNS ?? 150);
 const runs = (share = 1) => ({ numRuns: Math.max(5, Math.ceil(RUNS * share)) });
 
 const threeSides = fc.record({ recipe: anyRecipe, a: someEdits, b: someEdits, shared: someEdits });

@@ -362,7 +362,7 @@ describe.each(BACKENDS)("a workflow under random commands, on %s", (backend) => 
       }
     });
     await fc.assert(property, {
-      numRuns: backend === "memory" ? usually(150, 1500) : usually(30, 300),
+      numRuns: backend === "memory" ? usually(75, 1500) : usually(15, 300),
     });
   });
 });

@@ -21,7 +21,7 @@ const WORKFLOWS: readonly Declared[] = [
 const CATALOGUE = "agstate-catalogue";
 
 const SEED = Number(process.env.AGSTATE_SEED ?? 20260731);
-const OPERATIONS = usually(1500, 10_000);
+const OPERATIONS = usually(750, 10_000);
 const AGENTS = 4;
 
 it(`keeps what belongs to a region there, whatever agents copy (seed ${SEED})`, async () => {

@@ -2,8 +2,12 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { usually } from "./runs.js";
 
 const SCRIPT = fileURLToPath(new URL("../../scripts/crash.mjs", import.meta.url));
+
+/** Kills in the middle of 100 parallel steps. */
+const REPLAYS = usually(4, 10);
 
 /** Declares the short form of the crash harness over one kind of store. */
 export function crashTests(store: "sqlite" | "postgres", kills: number): void {
@@ -20,8 +24,8 @@ export function crashTests(store: "sqlite" | "postgres", kills: number): void {
     });
 
     it("do each effect once when ten run one branch, and replay 100 parallel steps as they were", async () => {
-      const tally = await over({ kills: 0, races: 2, replays: 10 });
-      expect(tally.kills).toBe(10);
+      const tally = await over({ kills: 0, races: 2, replays: REPLAYS });
+      expect(tally.kills).toBe(REPLAYS);
       expect(tally.effects).toBeGreaterThanOrEqual(2 * 6 + 50);
     });
   });

@@ -8,7 +8,7 @@ import { tellOpenTelemetry } from "../support/tracing.js";
 import { exported } from "./edit-spans.js";
 import { live, Net } from "./lives.js";
 
-const RUNS = usually(300, 1000);
+const RUNS = usually(160, 1000);
 /** How many run beside each other. */
 const TOGETHER = 20;
 
