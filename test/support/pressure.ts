@@ -1,4 +1,4 @@
-import { beforeEach } from "vitest";
+import { afterAll, beforeEach } from "vitest";
 import { type CheckpointReport, Emergency } from "../../src/pressure/emergency.js";
 import { type EmergencyReason, registry, type StepsStopped } from "../../src/pressure/guards.js";
 import type { PressureLevel } from "../../src/pressure/reasons.js";
@@ -57,6 +57,11 @@ export function givenPressure(): { readonly watch: GivenPressure } {
     registry.watch = given.watch;
     registry.guards.clear();
     registry.landers.clear();
+  });
+  // Other files may run in this process.
+  afterAll(() => {
+    registry.watch = undefined;
+    registry.guards.clear();
   });
   return given;
 }
