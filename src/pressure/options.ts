@@ -32,7 +32,7 @@ export interface WatchPressureOptions {
   readonly reserveBytes?: number;
   /**
    * What becomes of new steps while memory is short: they are refused with `STEPS_STOPPED`, wait until it is not any more, or go on;
-   * default `refuse`. After a signal they are refused whatever this says, and steps under way go on to their end.
+   * default `refuse`. After a signal they are refused whatever this says. Steps under way go on, and are left in flight where the process ends first.
    */
   readonly steps?: "refuse" | "wait" | "go-on";
   /** After so many milliseconds what has not reached the store counts as failed; default 30,000. */

@@ -190,10 +190,15 @@ export class PressureWatch implements RunningWatch {
       },
       () => this.run("memory-pressure", `emergency checkpoint: ${why}`, this.options.deadlineMs),
     );
-    const report = await checkpoint;
+    this.after(await checkpoint, why);
+  }
+
+  /** Ends the process where that is asked for and everything is safe, or sees to it that what is not is tried again. */
+  private after({ safe }: CheckpointReport, why: string): void {
     const { exitCode } = this.options;
-    if (!report.safe) this.tryAgain(why);
-    else if (exitCode !== undefined && !this.closed) process.exit(exitCode);
+    if (this.closed) return;
+    if (!safe) this.tryAgain(why);
+    else if (exitCode !== undefined) process.exit(exitCode);
   }
 
   /** What did not reach the store is tried again while memory stays short, no more often than a rise is told. */
@@ -202,8 +207,7 @@ export class PressureWatch implements RunningWatch {
     this.retry = setTimeout(async () => {
       if (this.level === "none") return;
       const message = `emergency checkpoint, again: ${why}`;
-      const report = await this.run("memory-pressure", message, this.options.deadlineMs);
-      if (!report.safe && !this.closed) this.tryAgain(why);
+      this.after(await this.run("memory-pressure", message, this.options.deadlineMs), why);
     }, RISE_MIN_INTERVAL_MS).unref();
   }
 
