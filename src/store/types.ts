@@ -102,7 +102,7 @@ export interface Commit {
    * Why it was made, where nobody's work asked for it: `memory-pressure`, `sigterm` or `requested` for checkpoints of guarded
    * branches; null for all others.
    */
-  readonly reason: string | null;
+  readonly checkpointReason: string | null;
   /** There, and true, where it had parents, and retention dropped the history below it. */
   readonly boundary?: boolean;
 }

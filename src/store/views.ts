@@ -22,7 +22,7 @@ export function toCommit(c: LoadedCommit): Commit {
     generation: c.generation,
     trace: c.trace ?? null,
     externalId: c.externalId ?? null,
-    reason: c.reason ?? null,
+    checkpointReason: c.reason ?? null,
     ...(c.cut !== undefined && { boundary: true }),
   };
 }

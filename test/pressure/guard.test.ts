@@ -36,14 +36,17 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
     expect(await there.commitAt("a/x")).toMatchObject({
       id,
       author: "a",
-      reason: "memory-pressure",
+      checkpointReason: "memory-pressure",
       message: "memory is short: 87% of 512 MiB in use",
     });
     const [move] = await (await there.branch("a/x")).reflog({ limit: 1 });
     expect(move?.reason).toBe("memory-pressure: memory is short: 87% of 512 MiB in use");
     expect((await workflow.fsck()).problems).toEqual([]);
     // What comes on top of it says nothing of that.
-    expect(await branch.commit({ state: { n: 8 } })).toMatchObject({ reason: null, parents: [id] });
+    expect(await branch.commit({ state: { n: 8 } })).toMatchObject({
+      checkpointReason: null,
+      parents: [id],
+    });
     guard.release();
   });
 
@@ -84,7 +87,7 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
     const there = await other();
     expect(await there.stateAt("a/x")).toEqual({ n: 1 });
     expect(await there.stateAt("b/y")).toEqual({ n: 2 });
-    expect((await there.commitAt("a/x")).reason).toBeNull();
+    expect((await there.commitAt("a/x")).checkpointReason).toBeNull();
   });
 
   it("lets nothing wait in memory while that is short", async () => {
@@ -116,7 +119,7 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
     expect(await there.commitAt(saved?.rescue ?? "")).toMatchObject({
       id: saved?.commit,
       parents: [base],
-      reason: "memory-pressure",
+      checkpointReason: "memory-pressure",
     });
     expect(await there.stateAt("a/x")).toEqual({ n: "theirs" });
     expect((await workflow.fsck()).problems).toEqual([]);
@@ -276,7 +279,7 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
     expect(await branch.resumePoint()).toMatchObject({ inFlight: [] });
     // The checkpoint stands between the intent and the seal of the step that was under way.
     const log = await all(branch.log({ limit: 3 }));
-    expect(log.map(({ reason, step }) => reason ?? step?.status)).toEqual([
+    expect(log.map(({ checkpointReason, step }) => checkpointReason ?? step?.status)).toEqual([
       "completed",
       "memory-pressure",
       "started",

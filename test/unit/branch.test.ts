@@ -85,6 +85,7 @@ describe.each(BACKENDS)("a branch, on %s", (backend) => {
       generation: 2,
       trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
       externalId: "thread 7",
+      checkpointReason: null,
     });
     const reader = await (await another()).workflow("w");
     expect(await reader.commitAt(commit.id)).toEqual(commit);

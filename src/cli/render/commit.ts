@@ -72,7 +72,8 @@ export function fullCommit(
   if (commit.stateVersion !== null) lines.push(`State:  version ${commit.stateVersion}`);
   lines.push(...traceLines(commit, readTrace));
   if (commit.externalId !== null) lines.push(`Extern: ${escapeLine(commit.externalId)}`);
-  if (commit.reason !== null) lines.push(`Reason: ${escapeLine(commit.reason)}`);
+  const { checkpointReason } = commit;
+  if (checkpointReason !== null) lines.push(`Reason: ${escapeLine(checkpointReason)}`);
   if (commit.boundary === true) lines.push("Parent: dropped, as its retention is over");
   if (commit.message !== "") {
     lines.push("");

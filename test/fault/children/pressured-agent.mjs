@@ -27,7 +27,7 @@ if (mode === "resume") {
   const head = await workflow.commitAt("a/x");
   const state = await workflow.stateAt("a/x");
   const { problems } = await workflow.fsck();
-  const { message, reason, inFlight } = head;
+  const { message, checkpointReason: reason, inFlight } = head;
   say("found", {
     reason,
     message,
