@@ -108,7 +108,8 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
     const base = branch.head.id;
     const rival = await (await other()).branch("a/x");
     await rival.commit({ state: { n: "theirs" } });
-    branch.guard({ state: () => ({ n: "mine" }) });
+    let n: string | number = "mine";
+    branch.guard({ state: () => ({ n }) });
     const report = await given.watch.checkpoint();
     expect(report.safe).toBe(true);
     const [saved] = report.branches;
@@ -122,6 +123,15 @@ describe.each(BACKENDS)("guarded branches on %s", (backend) => {
       checkpointReason: "memory-pressure",
     });
     expect(await there.stateAt("a/x")).toEqual({ n: "theirs" });
+    // Another pass has nothing to add, and one after that goes on where the first was.
+    expect((await given.watch.checkpoint()).branches).toEqual([
+      { ...saved, ms: expect.any(Number) },
+    ]);
+    n = 2;
+    const [next] = (await given.watch.checkpoint()).branches;
+    expect(next).toMatchObject({ outcome: "rescued", rescue: saved?.rescue });
+    expect(await there.commitAt(next?.commit ?? "")).toMatchObject({ parents: [saved?.commit] });
+    expect((await workflow.refs("refs/heads/agents/")).length).toBe(2);
     expect((await workflow.fsck()).problems).toEqual([]);
   });
 

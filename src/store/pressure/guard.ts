@@ -7,6 +7,7 @@ import {
   registry,
 } from "../../pressure/guards.js";
 import type { Repository } from "../repository.js";
+import type { RescueBranch } from "./rescue.js";
 import type { GuardedBranch, UnaskedFor } from "./types.js";
 
 export interface GuardOptions {
@@ -64,6 +65,7 @@ class BranchGuard implements Guarded {
   readonly workflow: string;
   readonly branch: string;
   readonly lane: object;
+  private beside: RescueBranch | undefined;
 
   constructor(
     private readonly repository: Repository,
@@ -109,11 +111,23 @@ class BranchGuard implements Guarded {
     } catch (error) {
       // Only a whole state can stand by itself: what was gathered on top of another head cannot.
       if (!isAgstateError(error, "REF_CONFLICT") || state === undefined) throw error;
-      const { rescue } = await import("./rescue.js");
-      const saved = await rescue(this.repository, handle, made, state);
-      await this.confirm(saved.commit);
-      return { outcome: "rescued", ...saved };
+      return this.rescue(made, state);
     }
+  }
+
+  /** Commits a state beside its branch, each time on the same one, as long as the handle is where it was. */
+  private async rescue(
+    made: UnaskedFor,
+    state: { readonly value: unknown },
+  ): Promise<Pick<Checkpointed, "outcome" | "commit" | "rescue">> {
+    if (this.beside?.base !== this.handle.loadedHead.id) {
+      const { makeRescueBranch } = await import("./rescue.js");
+      this.beside = await makeRescueBranch(this.repository, this.handle, made.reason);
+    }
+    const { handle, name } = this.beside;
+    const { id } = await handle.putUnasked(made, state);
+    await this.confirm(id);
+    return { outcome: "rescued", commit: id, rescue: name };
   }
 
   /** Reads from the store itself that a commit is there: its row exists only if the move of its ref was kept. */

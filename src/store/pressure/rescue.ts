@@ -1,22 +1,26 @@
 import { agentRef, parseAgentRef, shortRefName } from "../../refs/names.js";
 import { movedRow, type RefUpdate } from "../../refs/ref-store.js";
 import type { Repository } from "../repository.js";
-import type { GuardedBranch, UnaskedFor } from "./types.js";
+import type { GuardedBranch } from "./types.js";
 
 /** A longer name leaves no room for what is put behind it. */
 const NAME_MAX_LENGTH = 40;
 
-/**
- * Commits a state on a new branch, at the commit that a handle is at, since its own branch was moved by somebody else.
- *
- * @returns the commit, and the branch's short name
- */
-export async function rescue(
+/** A branch beside one that was moved by somebody else. */
+export interface RescueBranch {
+  readonly handle: Pick<GuardedBranch, "putUnasked">;
+  /** Its short name. */
+  readonly name: string;
+  /** The commit that it was made at. */
+  readonly base: string;
+}
+
+/** Makes a branch at the commit that a handle is at, since its own branch was moved by somebody else. */
+export async function makeRescueBranch(
   repository: Repository,
   handle: GuardedBranch,
-  made: UnaskedFor,
-  state: { readonly value: unknown },
-): Promise<{ readonly commit: string; readonly rescue: string }> {
+  reason: string,
+): Promise<RescueBranch> {
   const { author, loadedHead: base } = handle;
   const { agent, branch } = parseAgentRef(handle.ref) ?? { agent: author, branch: "canonical" };
   const named = branch.length > NAME_MAX_LENGTH ? "" : `${branch}-`;
@@ -25,9 +29,9 @@ export async function rescue(
     ref,
     expect: { kind: "absent" },
     target: base.id,
-    note: { actor: author, reason: `branch: ${made.reason}, as ${handle.name} was moved` },
+    note: { actor: author, reason: `branch: ${reason}, as ${handle.name} was moved` },
   };
   const [answer] = await repository.refs.apply({ updates: [update] });
-  const { id } = await handle.onto(movedRow(update, answer), base).putUnasked(made, state);
-  return { commit: id, rescue: shortRefName(ref) };
+  const fresh = handle.onto(movedRow(update, answer), base);
+  return { handle: fresh, name: shortRefName(ref), base: base.id };
 }
