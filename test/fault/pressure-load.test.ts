@@ -38,7 +38,7 @@ describe.skipIf(way === null)(`a watch under a real limit of memory${suffix}`, (
     const ends = await runLimited(way!, [
       step(["cache", 4 * cacheMib], cacheMib),
       step(["thrash", 200, 60], 160),
-      step(["hold", holdSeconds], 192),
+      step(["hold", holdSeconds], 256),
     ]);
     [cached, thrashed, held] = ends as [StepEnd, StepEnd, StepEnd];
   }, 1_500_000);

@@ -33,9 +33,10 @@ const watch = watchPressure({
 const until = Date.now() + Number(seconds) * 1000;
 if (mode === "hold") {
   const held = [];
-  while (told === 0) {
+  // So slowly that it is noticed at the one threshold, and not only at the next, however busy the machine is.
+  while (watch.level === "none") {
     held.push(Buffer.alloc(MIB, 1));
-    await sleep(5);
+    await sleep(25);
   }
   const most = held.length;
   while (Date.now() < until) {
