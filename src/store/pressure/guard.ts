@@ -1,5 +1,6 @@
 import { AgstateError, isAgstateError } from "../../core/errors.js";
 import type { ObjectId } from "../../core/ids.js";
+import { asError } from "../../pressure/emergency.js";
 import {
   type Checkpointed,
   type EmergencyReason,
@@ -92,8 +93,7 @@ class BranchGuard implements Guarded {
       const state = this.state === undefined ? undefined : { value: await this.state() };
       return end(await this.write({ reason, message }, state));
     } catch (thrown) {
-      const error = thrown instanceof Error ? thrown : new Error(String(thrown));
-      return end({ outcome: "failed", commit: null, error });
+      return end({ outcome: "failed", commit: null, error: asError(thrown) });
     }
   }
 
